@@ -204,14 +204,18 @@ def _without_query(path: str) -> str:
     return path.partition("?")[0]
 
 
+class ResponseTooLarge(OSError):
+    """A response is longer than its limit."""
+
+
 async def read_limited(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The content of a response; OSError as soon as it is longer than `limit` bytes."""
+    """The content of a response; ResponseTooLarge as soon as it is longer than `limit` bytes."""
     found = bytearray()
     async for chunk in response.content.iter_any():
         found += chunk
         if len(found) > limit:
             response.close()
-            raise OSError(f"{response.url.path}: the response is longer than {limit >> 20} MiB")
+            raise ResponseTooLarge(f"{response.url.path}: the response is longer than {limit >> 20} MiB")
     return bytes(found)
 
 

@@ -73,7 +73,11 @@ def _fail(error: Exception) -> int:
 
 async def _main(args: argparse.Namespace, options: Options) -> int:
     await load_config()
-    async with ApiClient() as client, aiohttp.ClientSession() as http, open_session(client) as session:
+    async with (
+        ApiClient() as client,
+        aiohttp.ClientSession(auto_decompress=False) as http,
+        open_session(client) as session,
+    ):
         api = KubeApi(session)
         if (missing := await _missing_crd(api)) is not None:
             _log.error("%s", missing)

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from s3sink_operator import names, pod_failures
 from s3sink_operator.conflicts import ResourceIndex, resources_of
 from s3sink_operator.decide.stop_action import has_publish_policy, stop_action
-from s3sink_operator.kube_api import ApiError, KubeApi
+from s3sink_operator.kube_api import ApiError, KubeApi, ResponseTooLarge
+from s3sink_operator.limited_report import LimitedReport
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
@@ -37,13 +38,17 @@ from s3sink_operator.types import (
     uid_of,
 )
 from sink_job.api.enums import StopAction
-from sink_job.api.report import Report
+from sink_job.api.report import MAX_SUMS, Report
+from sink_job.api.report_access import MAX_REPORTED
 
 ALL_ROLES: Final = frozenset(Role)
 MAX_MISSED_POLLS: Final = 3
 """Consecutive failed polls of a report before it is reported: a busy driver may answer late once."""
 MAX_MISSED_POLLS_AT_END: Final = 30
 """The same of a driver that reported its end: at least a minute, as its process may end late and the kubelet later."""
+
+REPORT_TOO_LARGE: Final = "ReportTooLarge"
+"""Reason of a sink whose driver answers with more than the operator reads."""
 
 ReportFingerprint = tuple[object, ...]
 """The part of a report whose change requires a reconcile pass. Changed figures alone do not."""
@@ -265,10 +270,16 @@ class Observer:
             return None
         try:
             action = stop_action(sink, driver, namespace_terminating=False)
-            report = Report.model_validate_json(await self.report_client.fetch(driver, action))
+            text = await self.report_client.fetch(driver, action)
+            report = await asyncio.to_thread(LimitedReport.model_validate_json, text)
+        except ResponseTooLarge as error:
+            return Unreachable(message=str(error), reason=REPORT_TOO_LARGE)
         except (OSError, TimeoutError, ApiError) as error:
             return Unreachable(message=str(error) or type(error).__name__)
         except ValidationError as error:
+            if any(each["type"] == "too_long" for each in error.errors(include_url=False, include_input=False)):
+                limit = f"more than {MAX_REPORTED} topic-partitions, or more than {MAX_SUMS} topics or transactions"
+                return Unreachable(message=f"the report has {limit}", reason=REPORT_TOO_LARGE)
             return Unreachable(message=f"invalid report: {error.error_count()} invalid fields")
         if not belongs_to(report, sink):
             other = f"{report.namespace}/{report.name} ({report.sink_id})"

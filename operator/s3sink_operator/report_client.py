@@ -1,4 +1,5 @@
-"""Fetches the report of a driver. Any process may answer at the address of a pod, so the response is only bytes.
+"""Fetches the report of a driver. Any process may answer at the address of a pod, so the response is only bytes: of a
+limited number, within a limited time, without redirects and without decompression.
 
 A driver answers a client that knows its token, an annotation of its pod.
 """
@@ -16,11 +17,11 @@ from s3sink_operator.names import REPORT_TOKEN_ANNOTATION
 from s3sink_operator.objects import report_port
 from s3sink_operator.types import Json, annotation
 from sink_job.api.enums import StopAction
-from sink_job.api.report_access import AT_STOP
+from sink_job.api.report_access import AT_STOP, LIMIT, MAX_REPORTED
 
 REPORT_TIMEOUT_S: Final = 3.0
-MAX_REPORT_BYTES: Final = 32 << 20
-"""Limit of a report: a topic-partition takes less than 0.5 KiB."""
+MAX_REPORT_BYTES: Final = 4 << 20
+"""Limit of a report of MAX_REPORTED topic-partitions, each of which takes less than 0.5 KiB, and of sums of topics."""
 
 
 class DirectReportClient:
@@ -34,13 +35,17 @@ class DirectReportClient:
         url = f"http://{pod['status'].get('podIP', '')}:{report_port(pod)}/{_report(at_stop)}"
         try:
             token = annotation(pod, REPORT_TOKEN_ANNOTATION)
-            headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+            headers = {"Accept-Encoding": "identity"}
+            headers |= {} if token is None else {"Authorization": f"Bearer {token}"}
             async with self._http.get(
                 url, headers=headers, timeout=aiohttp.ClientTimeout(REPORT_TIMEOUT_S), allow_redirects=False
             ) as answer:
                 if answer.status != 200:
                     raise OSError(f"{url}: {answer.status} {answer.reason}")
                 return await read_limited(answer, MAX_REPORT_BYTES)
+        except aiohttp.ClientConnectorError as error:
+            cause = error.os_error.strerror or error.os_error
+            raise OSError(f"{url}: cannot connect: {cause}") from None
         except aiohttp.ClientError as error:
             raise OSError(f"{url}: {error}") from None
 
@@ -61,4 +66,4 @@ class ProxyReportClient:
 
 
 def _report(at_stop: StopAction) -> str:
-    return f"report?{AT_STOP}={at_stop.value}"
+    return f"report?{AT_STOP}={at_stop.value}&{LIMIT}={MAX_REPORTED}"

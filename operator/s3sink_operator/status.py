@@ -24,7 +24,7 @@ from s3sink_operator.progress_model import (
 )
 from s3sink_operator.status_model import MAX_ATTEMPTS, Attempt, ConditionStatus, S3SinkStatus, StatusCondition
 from s3sink_operator.types import Json, to_ms, to_timestamp
-from sink_job.api.report import FinalReport, PartitionReport, Report, max_lag_ms
+from sink_job.api.report import FinalReport, PartitionReport, Report, TopicSum, max_lag_ms, sum_of_lags
 
 MAX_INTEGER: Final = 2**63 - 1
 """The largest integer that the API server accepts."""
@@ -103,7 +103,7 @@ def progress(report: Report) -> SinkProgress:
         bytes=report.totals.bytes,
         last_publish_time=report.last_publish,
         lag=_lag(report),
-        topics=_topics(report.partitions),
+        topics=_topics(report.partitions) if report.sums is None else _summed(report.sums.topics),
         most_lagging=_most_lagging(report.partitions),
         open_objects=report.memory.open_objects,
         epoch=report.epoch,
@@ -205,22 +205,30 @@ def _section(status: Json, name: str) -> dict[str, Any]:
 
 def _lag(report: Report) -> Lag | None:
     """The lag of all topic-partitions whose log end is known."""
-    records = _records(report.partitions)
+    sums = report.sums
+    records = _records(report.partitions) if sums is None else _capped(sums.lag)
     if records is None:
         return None
-    return Lag(records=records, seconds=_seconds(report.partitions), time=report.log_ends_at or report.now)
+    seconds = _seconds(report.partitions) if sums is None else _whole_seconds(sums.lag_ms)
+    return Lag(records=records, seconds=seconds, time=report.log_ends_at or report.now)
 
 
 def _records(partitions: Sequence[PartitionReport]) -> int | None:
     """The sum of the known lags; None if none is known, which is so for a deleted topic."""
-    lags = [each.lag for each in partitions if each.lag is not None]
-    return min(sum(lags), MAX_INTEGER) if lags else None
+    return _capped(sum_of_lags(partitions))
+
+
+def _capped(records: int | None) -> int | None:
+    return None if records is None else min(records, MAX_INTEGER)
 
 
 def _seconds(partitions: Sequence[PartitionReport]) -> int | None:
     """The age in s of the oldest record that is not in a visible object, if it is known."""
-    age = max_lag_ms(partitions)
-    return None if age is None else age // 1000
+    return _whole_seconds(max_lag_ms(partitions))
+
+
+def _whole_seconds(age_ms: int | None) -> int | None:
+    return None if age_ms is None else max(0, age_ms) // 1000
 
 
 def _topics(partitions: Sequence[PartitionReport]) -> list[TopicProgress]:
@@ -242,6 +250,19 @@ def _topics(partitions: Sequence[PartitionReport]) -> list[TopicProgress]:
             )
         )
     return found
+
+
+def _summed(sums: Sequence[TopicSum]) -> list[TopicProgress]:
+    """The topics of a report that does not list all topic-partitions: without their committed offsets."""
+    return [
+        TopicProgress(
+            topic=each.topic,
+            partitions=each.partitions,
+            lag=_capped(each.lag),
+            lag_seconds=_whole_seconds(each.lag_ms),
+        )
+        for each in sums[:MAX_TOPICS]
+    ]
 
 
 def _committed(partitions: Sequence[PartitionReport], most: int) -> list[int] | None:

@@ -34,6 +34,10 @@ MAX_POSITIONS: Final = 20
 """Topic-partitions whose position a termination message has."""
 
 
+MAX_SUMS: Final = 1_000
+"""Topics of a report with sums."""
+
+
 class ReportModel(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True, extra="ignore"
@@ -73,6 +77,29 @@ def max_lag_ms(partitions: Sequence[PartitionReport]) -> int | None:
     known = [age for age in ages if age is not None]
     is_known = len(known) == len(ages) and any(each.lag is not None for each in partitions)
     return max(0, *known, 0) if is_known else None
+
+
+def sum_of_lags(partitions: Sequence[PartitionReport]) -> int | None:
+    """The sum of the known lags; None if none is known, which is so for a deleted topic."""
+    lags = [each.lag for each in partitions if each.lag is not None]
+    return sum(lags) if lags else None
+
+
+class TopicSum(ReportModel):
+    """The sums of all topic-partitions of a topic."""
+
+    topic: Topic
+    partitions: Count
+    lag: Annotated[Count | None, Field(description="Records that are not in a visible object; none: unknown.")] = None
+    lag_ms: Annotated[Figure | None, Field(description="Age of the oldest of them; none: unknown.")] = None
+
+
+class ReportSums(ReportModel):
+    """The sums of all topic-partitions, of which the report lists a part."""
+
+    lag: Count | None = None
+    lag_ms: Figure | None = None
+    topics: list[TopicSum] = []
 
 
 class HangingTransactionReport(ReportModel):
@@ -251,6 +278,7 @@ class Report(ReportModel):
     assigned_partitions: Count = 0
     active_partitions: Annotated[Count, Field(description="Topic-partitions that the last round read.")] = 0
     partitions: list[PartitionReport] = []
+    sums: Annotated[ReportSums | None, Field(description="Set if not all topic-partitions are listed.")] = None
     log_ends_at: Annotated[Moment | None, Field(description="Time when the log ends were read.")] = None
     hanging_transactions: Annotated[
         list[HangingTransactionReport], Field(description="Topic-partitions with a hanging transaction.")
@@ -281,6 +309,25 @@ class Report(ReportModel):
         if len({(each.topic, each.partition) for each in partitions}) < len(partitions):
             raise ValueError("a topic-partition is listed twice")
         return partitions
+
+    def limited(self, most: int) -> Report:
+        """The report with at most `most` topic-partitions, those with the largest lags, and the sums of all; the report
+        itself if it has no more. The sums list the topics with the largest lags, at most MAX_SUMS."""
+        if len(self.partitions) <= most:
+            return self
+        by_topic: dict[str, list[PartitionReport]] = {}
+        for each in self.partitions:
+            by_topic.setdefault(each.topic, []).append(each)
+        topics = [
+            TopicSum(topic=topic, partitions=len(found), lag=sum_of_lags(found), lag_ms=max_lag_ms(found))
+            for topic, found in by_topic.items()
+        ]
+        topics.sort(key=lambda each: (-(each.lag or 0), each.topic))
+        worst = sorted(self.partitions, key=lambda each: (-(each.lag or 0), each.topic, each.partition))[:most]
+        sums = ReportSums(
+            lag=sum_of_lags(self.partitions), lag_ms=max_lag_ms(self.partitions), topics=topics[:MAX_SUMS]
+        )
+        return self.model_copy(update={"partitions": worst, "sums": sums})
 
     def final(self) -> FinalReport:
         """The part of the report that remains after the end of the driver."""

@@ -15,12 +15,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 from urllib.parse import parse_qs, parse_qsl
 
 from sink_job.api.errors import ConfigurationError
+from sink_job.api.report_access import LIMIT
 
 _log = logging.getLogger(__name__)
 
@@ -51,9 +53,17 @@ class ReportServer:
     """Listens while the context is active. Each route is called in its own thread."""
 
     def __init__(
-        self, host: str, port: int, routes: Routes, parameters: Parameters | None = None, *, token: str | None = None
+        self,
+        host: str,
+        port: int,
+        routes: Routes,
+        parameters: Parameters | None = None,
+        *,
+        token: str | None = None,
+        limited: Mapping[str, Callable[[int], Answer]] | None = None,
     ) -> None:
-        """`port` 0: any free port, see `address`. `token`: what all paths but OPEN require; None: nothing.
+        """`port` 0: any free port, see `address`. `token`: what all paths but OPEN require; None: nothing. `limited`:
+        routes in place of those of `routes` for requests with `?limit=NUMBER`.
 
         Raises ConfigurationError if it cannot listen on the address.
         """
@@ -62,6 +72,7 @@ class ReportServer:
             answers = routes
             called_with = parameters or {}
             required = token
+            limits = limited or {}
 
         try:
             self._server = _Server((host, port), Handler)
@@ -97,6 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
     answers: Routes
     required: str | None
     called_with: Parameters
+    limits: Mapping[str, Callable[[int], Answer]]
     timeout = 10  # s without data until the connection is closed
     server_version = "s3sink"
     sys_version = ""
@@ -109,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self, *, body: bool = True) -> None:
         path, _, query = self.path.partition("?")
-        route = self.answers.get(path)
+        route = self._route(path, query)
         if route is not None and path not in OPEN and not self._is_authorized(query):
             answer = Answer(401, TEXT, b"the token of this driver is required; see docs/metrics.md\n")
         elif route is not None:
@@ -124,6 +136,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if body:
             self.wfile.write(answer.body)
+
+    def _route(self, path: str, query: str) -> Callable[[], Answer] | None:
+        limits = [int(text) for text in parse_qs(query).get(LIMIT, ()) if text.isascii() and text.isdigit()]
+        if limits and path in self.limits:
+            return partial(self.limits[path], min(limits))
+        return self.answers.get(path)
 
     def _is_authorized(self, query: str) -> bool:
         """Whether the request has the token."""

@@ -323,7 +323,14 @@ class _Run:
         if self.options.http is not None:
             parameters = {AT_STOP: self.stop_instruction.set}
             token = os.environ.get(REPORT_TOKEN_VARIABLE) or None
-            stack.enter_context(ReportServer(*self.options.http, self._routes(s3), parameters, token=token))
+            limited = {"/report": self._report_answer}
+            server = ReportServer(*self.options.http, self._routes(s3), parameters, token=token, limited=limited)
+            stack.enter_context(server)
+
+    def _report_answer(self, most: int | None = None) -> Answer:
+        """The report, with at most `most` topic-partitions."""
+        report = self._report() if most is None else self._report().limited(most)
+        return Answer(200, JSON, report.model_dump_json().encode() + b"\n")
 
     def _routes(self, s3: S3Client) -> Routes:
         collector = metrics.ReportCollector(
@@ -334,7 +341,7 @@ class _Run:
         by_partition = metrics.PartitionCollector(self._report)
         process = metrics.process_collector()
         return {
-            "/report": lambda: Answer(200, JSON, self._report().model_dump_json().encode() + b"\n"),
+            "/report": self._report_answer,
             "/metrics": lambda: Answer(200, metrics.CONTENT_TYPE, metrics.exposition([collector, process])),
             "/metrics/partitions": lambda: Answer(200, metrics.CONTENT_TYPE, metrics.exposition([by_partition])),
             "/healthz": self._health,

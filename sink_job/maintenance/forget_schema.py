@@ -2,7 +2,8 @@
 
 A rebuild of an object decodes its records with the copies in the ledger. So a copy can be deleted only while each
 object of its topic is published: the command claims the ledger, which fences a running driver, publishes the closed
-objects, and refuses if objects of the topic are open. Whoever resolves the id next puts the registry's schema there.
+objects, and changes nothing if objects of the topic are open. The next driver that resolves the id puts the registry's
+schema there.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gzip
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -10,17 +13,20 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from s3sink_operator import report_client
-from s3sink_operator.kube_api import KubeApi
+from s3sink_operator import report_client, status
+from s3sink_operator.kube_api import KubeApi, ResponseTooLarge
+from s3sink_operator.limited_report import LimitedReport
 from s3sink_operator.names import REPORT_TOKEN_ANNOTATION
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.observe import MAX_MISSED_POLLS, MAX_MISSED_POLLS_AT_END, Observer, belongs_to
 from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
-from s3sink_operator.report_client import DirectReportClient
+from s3sink_operator.report_client import MAX_REPORT_BYTES, DirectReportClient
 from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import Json, Unreachable
 from sink_job.api.enums import StopAction
+from sink_job.api.report import PartitionReport, Report
+from sink_job.api.report_access import MAX_REPORTED
 from tests.operator.fake_cluster import document, report, running
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -44,7 +50,7 @@ def fetched(handler: Handler, annotations: dict[str, str] | None = None) -> byte
                 "status": {"podIP": "127.0.0.1"},
                 "spec": {"containers": [{"ports": ports}]},
             }
-            async with aiohttp.ClientSession() as http:
+            async with aiohttp.ClientSession(auto_decompress=False) as http:
                 return await DirectReportClient(http).fetch(pod, StopAction.EXIT)
         finally:
             await runner.cleanup()
@@ -91,6 +97,150 @@ def test_an_answer_that_is_longer_than_any_report_is_not_read_to_its_end(monkeyp
     with pytest.raises(OSError, match="longer than 2 MiB"):
         fetched(answer)
     assert sent < 200
+
+
+def test_a_compressed_answer_is_not_decompressed() -> None:
+    bomb = gzip.compress(bytes(64 << 20))
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    assert fetched(answer) == bomb
+
+
+def test_an_answer_that_comes_a_byte_at_a_time_ends_with_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_client, "REPORT_TIMEOUT_S", 0.3)
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await response.write(b" ")
+                await asyncio.sleep(0.01)
+        return response
+
+    with pytest.raises(TimeoutError):
+        fetched(answer)
+
+
+def test_an_answer_with_endless_headers_is_rejected() -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(headers={f"X-{number}": "x" * 1000 for number in range(10_000)})
+
+    with pytest.raises(OSError, match=r"127\.0\.0\.1"):
+        fetched(answer)
+
+
+def test_a_driver_that_cannot_be_reached_is_reported_without_words_of_the_http_library() -> None:
+    pod: Json = {
+        "metadata": {},
+        "status": {"podIP": "127.0.0.1"},
+        "spec": {"containers": [{"ports": [{"name": "report", "containerPort": 1}]}]},
+    }
+
+    async def ask() -> bytes:
+        async with aiohttp.ClientSession() as http:
+            return await DirectReportClient(http).fetch(pod, StopAction.EXIT)
+
+    with pytest.raises(OSError, match=r"^http://127.0.0.1:1/report\?.*: cannot connect: ") as error:
+        asyncio.run(ask())
+    assert "ssl" not in str(error.value)
+
+
+def many(count: int) -> Report:
+    """A report of a driver of `count` topic-partitions of ten topics; the last ones lag most."""
+    partitions = [
+        PartitionReport(
+            topic=f"t{number % 10}", partition=number, committed=1, next=1, end=1 + number, lag=number, lag_ms=9
+        )
+        for number in range(count)
+    ]
+    return report().model_copy(update={"partitions": partitions, "assigned_partitions": count})
+
+
+def test_a_driver_of_many_topic_partitions_reports_the_worst_of_them_and_sums() -> None:
+    whole = many(100_000)
+    limited = whole.limited(MAX_REPORTED)
+    text = limited.model_dump_json(by_alias=True).encode()
+    assert len(text) < MAX_REPORT_BYTES
+    found = LimitedReport.model_validate_json(text)
+    assert {each.lag for each in found.partitions} == set(range(95_000, 100_000))
+    progress, expected = status.progress(found), status.progress(whole)
+    assert progress.lag == expected.lag
+    assert progress.most_lagging == expected.most_lagging
+    assert [(each.topic, each.partitions, each.lag) for each in progress.topics or ()] == [
+        (each.topic, each.partitions, each.lag) for each in expected.topics or ()
+    ]
+
+
+def test_a_driver_of_few_topic_partitions_reports_all_of_them() -> None:
+    assert many(5_000).limited(MAX_REPORTED) == many(5_000)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(ResponseTooLarge("/report: the response is longer than 4 MiB"), id="more bytes"),
+        pytest.param(many(5_001).model_dump_json(by_alias=True).encode(), id="more topic-partitions"),
+    ],
+)
+def test_a_report_above_the_limit_is_the_problem_of_its_sink(answer: OSError | bytes) -> None:
+    found = observed(answer)
+    assert isinstance(found, Unreachable)
+    assert found.reason == "ReportTooLarge"
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"{", b'{"now": 1e999}', b'{"now": ' + b"9" * 10_000 + b"}", b"[" * 100_000, b'{"a": NaN}']
+)
+def test_a_report_that_makes_no_sense_is_none(text: bytes) -> None:
+    assert isinstance(observed(text), Unreachable)
+
+
+def test_a_report_is_parsed_outside_of_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+    parse = LimitedReport.model_validate_json
+
+    def counted(text: bytes) -> LimitedReport:
+        threads.append(threading.current_thread())
+        return parse(text)
+
+    monkeypatch.setattr(LimitedReport, "model_validate_json", counted)
+    assert isinstance(observed(report().model_dump_json(by_alias=True).encode()), Report)
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+def observed(answer: OSError | bytes) -> Report | Unreachable | None:
+    """What the operator makes of an answer at the address of a driver."""
+    cluster = running()
+
+    class Answers:
+        async def fetch(self, pod: Json, at_stop: StopAction) -> bytes:
+            if isinstance(answer, OSError):
+                raise answer
+            return answer
+
+    class NoWarnings:
+        async def last_warning(self, pod: Json) -> None:
+            return None
+
+    store = ObjectCache()
+    for each in (cluster.sink, *cluster.things.values()):
+        store.on_response(each)
+    api = cast("KubeApi", None)
+    observer = Observer(
+        api,
+        store,
+        Answers(),
+        cast("PodEventReader", NoWarnings()),
+        TemplateChecker(api, cluster.settings),
+        OwnerChecker(api, "c1"),
+    )
+    found = asyncio.run(observer.observe(SinkKey("data", "flights"), refresh=frozenset()))
+    assert found is not None
+    return found.report
 
 
 def test_a_redirect_of_a_driver_is_not_followed() -> None:

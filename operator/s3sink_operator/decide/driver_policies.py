@@ -217,8 +217,8 @@ def driver_running(ctx: Context) -> PolicyResult:
         return replace(_STARTING, keep_status=True, requeue_after_ms=ctx.settings.start_poll_ms)
     return PolicyResult(
         ready=ConditionStatus.UNKNOWN,
-        reason="ReportUnreachable",
-        message=f"the driver runs but does not answer: {report.message}",
+        reason=report.reason,
+        message=f"the driver runs but has no report that can be read: {report.message}",
         phase="Unknown",
         apply=supporting_objects(ctx),
         event=EventType.WARNING,
