@@ -1,4 +1,4 @@
-"""The report of a driver as the operator reads it: it costs the operator no more than the reports of other sinks, whoever
+"""The report of a driver as the operator reads it: it costs no more than the reports of other sinks, whoever
 answers at the address of the pod."""
 
 from __future__ import annotations

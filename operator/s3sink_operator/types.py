@@ -33,8 +33,8 @@ _LAST_S: Final = 253_402_300_799  # last second of the year 9999
 class Unreachable:
     """A driver that did not answer. Its state is unknown, which is never a reason to delete it.
 
-    `reason`: that of the condition Ready. `persistent`: several consecutive polls failed. `overdue`: so many that also a
-    driver that reported its end should have ended.
+    `reason`: that of the condition Ready. `persistent`: several consecutive polls failed. `overdue`: so many that a
+    driver that reported its end should have ended, too.
     """
 
     message: str
