@@ -173,6 +173,13 @@ class LedgerUnreadable(ConfigurationError):
     reason = "LedgerUnreadable"
 
 
+class RebuildRejected(ConfigurationError):
+    """Kafka returns the records of an object that has to be rebuilt, and this version does not select them. No record
+    is lost, and nothing was changed."""
+
+    reason = "RebuildRejected"
+
+
 class RegistryChanged(ConfigurationError):
     """The schema registry returns another schema for an id than the ledger has. Nothing was written."""
 

@@ -119,7 +119,9 @@ class ObjectSettings(SpecModel):
     once.
 
     `library` is the library that determines the bytes, with its version, such as `zstd 1.5.7`. It is set in the
-    settings of a claim only, by the driver process. None: the settings alone determine the bytes.
+    settings of a claim only, by the driver process. None: the settings alone determine the bytes. `rules` are the
+    libraries that decide which values are accepted and what their paths are, set in the same place: a rebuild with
+    other ones may select other records.
     """
 
     format: FormatSpec = FormatSpec()
@@ -130,6 +132,7 @@ class ObjectSettings(SpecModel):
     framing: FramingSettings | None = None
     unframed: UnframedSettings | None = None
     library: str | None = None
+    rules: tuple[str, ...] = ()
 
     @property
     def has_schemas(self) -> bool:

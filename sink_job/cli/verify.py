@@ -33,7 +33,7 @@ GAPS is the number of offsets without a copied record: control records, aborted
 and compacted records, dropped and ignored records, and records lost with
 onDataLoss: Continue. Without --deep, the numbers of records and gaps are those
 in the ledger. With --deep, the command compares the records of each object with
-Kafka byte by byte. EXPIRED is the number of objects with records that Kafka has
+Kafka byte by byte. KAFKA_GONE is the number of objects with records that Kafka has
 deleted since; they are not an error.
 
 An untracked object is an error if its key denotes records of this sink (with any

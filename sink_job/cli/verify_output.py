@@ -86,13 +86,13 @@ def _is_deep(report: VerifyReport) -> bool:
 
 def _header(report: VerifyReport) -> list[str]:
     titles = ["TOPIC", "PARTITION", "FROM", "COMMITTED", "END", "LAG", "OBJECTS", "RECORDS", "BYTES", "GAPS"]
-    return [*titles, *(["COMPARED", "EXPIRED"] if _is_deep(report) else []), "RESULT"]
+    return [*titles, *(["COMPARED", "KAFKA_GONE"] if _is_deep(report) else []), "RESULT"]
 
 
 def _row(p: PartitionResult, *, deep: bool) -> list[str]:
     numbers = [p.start, p.committed, p.end, p.lag, p.objects, p.records]
     compared = (
-        [known(p.compared.objects), known(p.compared.expired_objects)] if deep and p.compared else [""] * (2 * deep)
+        [known(p.compared.objects), known(p.compared.kafka_gone_objects)] if deep and p.compared else [""] * (2 * deep)
     )
     return [p.topic, str(p.partition), *map(known, numbers), size(p.bytes), known(p.gaps), *compared, _result(p)]
 

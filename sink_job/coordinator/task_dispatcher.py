@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from sink_job.api.enums import OnDataLoss, Tolerance
-from sink_job.api.errors import DataLoss, TopicNotFound, TransientError
+from sink_job.api.errors import DataLoss, RebuildRejected, TopicNotFound, TransientError
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS
@@ -286,8 +286,10 @@ class TaskDispatcher:
         )
 
 
-def _loss(tp: TopicPartition, missing: MissingRecords) -> DataLoss:
+def _loss(tp: TopicPartition, missing: MissingRecords) -> DataLoss | RebuildRejected:
     what = f"the unpublished object of {tp} with offsets {missing.first} to {missing.last} (path {missing.path})"
+    if not missing.is_loss and (missing.other_rules or missing.is_incomplete):
+        return _rejected(what, missing)
     if not missing.is_loss:
         return DataLoss(
             f"{what} has to be rebuilt, but Kafka holds other records at its offsets than those that were read: "
@@ -297,6 +299,25 @@ def _loss(tp: TopicPartition, missing: MissingRecords) -> DataLoss:
     return DataLoss(
         f"{what} has to be rebuilt, and Kafka holds {missing.found.count} of its {missing.expected.count} records. "
         "Nothing was changed. To keep these and accept the loss of the others, set spec.onDataLoss: Continue."
+    )
+
+
+def _rejected(what: str, missing: MissingRecords) -> RebuildRejected:
+    returned = (
+        f"{what} has to be rebuilt. Kafka returns {missing.returned} records at its offsets, and this version of the "
+        f"sink selects {missing.found.count} of the {missing.expected.count} that the object has. No record is lost, "
+        "and nothing was changed. spec.onDataLoss does not apply. "
+    )
+    if missing.other_rules:
+        recorded, installed = missing.other_rules
+        return RebuildRejected(
+            f"{returned}The object was written with {recorded}; installed are {installed}. Run the image or the "
+            "environment with the recorded versions once: `s3sink run SINK.yaml --until-caught-up --publish-open`"
+        )
+    return RebuildRejected(
+        f"{returned}Was the topic re-created with other records, or is this another version of s3sink? Run the version "
+        "that wrote the object once, with --until-caught-up --publish-open, or discard the object with `s3sink "
+        "discard-open SINK.yaml`"
     )
 
 

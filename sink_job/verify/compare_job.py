@@ -161,7 +161,7 @@ class _PartitionComparison:
     def _skip_expired(self) -> None:
         """Skips the objects without any record in Kafka."""
         kept = deque((o, read) for o, read in self._remaining if o.last >= self.position)
-        self.total.expired_objects += sum(read for o, read in self._remaining if o.last < self.position)
+        self.total.kafka_gone_objects += sum(read for o, read in self._remaining if o.last < self.position)
         self._remaining = kept
 
     def complete(self, chunk: _Chunk, result: ComparisonResult) -> None:
@@ -169,14 +169,14 @@ class _PartitionComparison:
         for _ in range(chunk.objects):
             o, read = self._remaining.popleft()
             if read and o.first < chunk.start:
-                self.total.expired_objects += 1
+                self.total.kafka_gone_objects += 1
             self.settings = o.settings
         self.total.add(result)
         self.position = chunk.end
 
     def finish(self) -> ComparisonResult:
-        """The total result. Objects after the end of Kafka's log count as expired."""
-        self.total.expired_objects += sum(read for _, read in self._remaining)
+        """The total result. Objects after the end of Kafka's log count as gone from Kafka."""
+        self.total.kafka_gone_objects += sum(read for _, read in self._remaining)
         self._remaining.clear()
         return self.total
 
@@ -211,8 +211,8 @@ def _expected(o: ClosedObject, *, read: bool) -> ExpectedObject:
 
 
 def _with_comparison(result: PartitionResult, comparison: _PartitionComparison | None) -> PartitionResult:
-    """The result with the findings and counts of the comparison; without one all objects count as expired."""
-    compared = comparison.finish() if comparison else ComparisonResult(expired_objects=result.objects)
+    """The result with the findings and counts of the comparison; without one all objects count as gone from Kafka."""
+    compared = comparison.finish() if comparison else ComparisonResult(kafka_gone_objects=result.objects)
     findings = sorted([*result.findings, *compared.findings], key=lambda finding: finding.offset)
     compared.findings = []
     return msgspec.structs.replace(result, compared=compared, findings=tuple(findings))

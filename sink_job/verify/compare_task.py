@@ -145,7 +145,7 @@ class _Comparer:
     def _complete(self, o: _Object) -> None:
         finding = o.finish()
         if o.expected.read and o.offsets.count < o.expected.offsets.count:
-            self.result.expired_objects += 1
+            self.result.kafka_gone_objects += 1
         elif finding is not None:
             self._add(finding)
         elif o.expected.read:

@@ -51,14 +51,14 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 class ComparisonResult(msgspec.Struct, rename="camel"):
     """The result of comparing objects with Kafka's records.
 
-    `objects`, `records` and `bytes` (uncompressed) count equal objects. `expired_objects` are objects whose records
+    `objects`, `records` and `bytes` (uncompressed) count equal objects. `kafka_gone_objects` are objects whose records
     Kafka no longer holds completely. `skipped_records` are rejected and ignored records, which are in no object.
     """
 
     objects: int = 0
     records: int = 0
     bytes: int = 0
-    expired_objects: int = 0
+    kafka_gone_objects: int = 0
     skipped_records: int = 0
     findings: list[Finding] = []
 
@@ -67,7 +67,7 @@ class ComparisonResult(msgspec.Struct, rename="camel"):
         self.objects += other.objects
         self.records += other.records
         self.bytes += other.bytes
-        self.expired_objects += other.expired_objects
+        self.kafka_gone_objects += other.kafka_gone_objects
         self.skipped_records += other.skipped_records
         self.findings = [*self.findings, *other.findings][:MAX_FINDINGS]
 

@@ -2,8 +2,10 @@
 
 A rebuild makes no new rotation decisions. The task reads the recorded source ranges again, under their recorded
 clocks, selects the records whose path is the object's, and writes them to a new upload. The offset checksum must equal
-the recorded one. Otherwise Kafka no longer holds the records, which is data loss: the task rebuilds no object then, or
-with `partial` the remaining records under the key of the first of them.
+the recorded one. Records that Kafka no longer returns are data loss: the task rebuilds no object then, or with
+`partial` the remaining records under the key of the first of them. Records that Kafka returns and that are not selected
+are no loss: another version of a library may compute other paths or reject other values (`ObjectSettings.rules`). Then
+no object is rebuilt.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.formats import selecting_libraries
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.state import ClosedObject, OffsetChecksum, OpenObject, SourceRange
 from sink_job.rotation.types import ObjectId
@@ -43,18 +47,31 @@ class RebuildInput(msgspec.Struct, frozen=True):
 
 
 class MissingRecords(msgspec.Struct, frozen=True):
-    """An object that cannot be rebuilt completely: the records that Kafka still holds and the expected ones."""
+    """An object that cannot be rebuilt completely: the selected records and the expected ones.
+
+    `returned` is the number of offsets in its source ranges at which Kafka has returned a record, `absent` that of the
+    others. `other_rules` are the libraries that select records, as recorded and as installed, if they differ.
+    """
 
     path: str
     first: int
     last: int
     found: OffsetChecksum
     expected: OffsetChecksum
+    returned: int = 0
+    absent: int = 0
+    other_rules: tuple[str, ...] = ()
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether fewer records are selected than expected; otherwise Kafka holds other records at these offsets."""
+        return self.found.count < self.expected.count
 
     @property
     def is_loss(self) -> bool:
-        """Whether records are missing; otherwise Kafka holds other records at these offsets."""
-        return self.found.count < self.expected.count
+        """Whether the missing records are among those that Kafka did not return."""
+        lacking = self.expected.count - self.found.count
+        return 0 < lacking <= self.absent and (not self.other_rules or not self.returned)
 
 
 class RebuildResult(msgspec.Struct, frozen=True):
@@ -76,7 +93,10 @@ def all_missing(rebuild_input: RebuildInput) -> RebuildResult:
     """The result for objects of which Kafka no longer holds any record."""
     objects: tuple[ClosedObject | OpenObject, ...] = (*rebuild_input.closed, *rebuild_input.open)
     return RebuildResult(
-        missing=tuple(MissingRecords(o.path, o.first, o.last, OffsetChecksum(), o.offsets) for o in objects)
+        missing=tuple(
+            MissingRecords(o.path, o.first, o.last, OffsetChecksum(), o.offsets, absent=o.offsets.count)
+            for o in objects
+        )
     )
 
 
@@ -112,13 +132,21 @@ class _Rebuilder:
         """Raises NoSuchUpload when an upload of this attempt no longer exists."""
         for batch in batches:
             self._append(batch)
-        missing = tuple(each.missing() for each in self._objects if each.found != each.o.offsets)
+        rules = self._other_rules()
+        missing = tuple(each.missing(rules) for each in self._objects if each.found != each.o.offsets)
         if missing and not (self._input.partial and all(each.is_loss for each in missing)):
             return RebuildResult(missing=missing, started_uploads=self.writers.started_uploads())
         return RebuildResult(self._finish_closed(), self._stage_open(), missing, self.writers.started_uploads())
 
+    def _other_rules(self) -> tuple[str, ...]:
+        recorded, installed = self._attempt.shaping.rules, selecting_libraries(self._attempt.shaping)
+        return () if recorded == installed else (", ".join(recorded) or "not recorded", ", ".join(installed))
+
     def _append(self, batch: pa.RecordBatch) -> None:
         """Appends to each object its rows of the batch."""
+        offsets = batch.column("offset").to_numpy()
+        for each in self._objects:
+            each.returned += sum(int(np.diff(np.searchsorted(offsets, [s.start, s.end]))[0]) for s in each.sources)
         for each, _, rows in object_rows(self._objects, batch, self._prepare):
             if each.writer is None:
                 each.writer = self.writers.new(each.id, int(rows.offsets[0]))
@@ -166,6 +194,7 @@ class _RebuiltObject(Generic[Object]):
         self.o: Object = o
         self.writer: ObjectWriter | None = None
         self.size = 0
+        self.returned = 0
 
     @property
     def id(self) -> ObjectId:
@@ -184,8 +213,22 @@ class _RebuiltObject(Generic[Object]):
         if self.writer is not None:
             self.writer.finish()
 
-    def missing(self) -> MissingRecords:
-        return MissingRecords(self.o.path, self.o.first, self.o.last, self.found, self.o.offsets)
+    def missing(self, other_rules: tuple[str, ...]) -> MissingRecords:
+        return MissingRecords(
+            self.o.path,
+            self.o.first,
+            self.o.last,
+            self.found,
+            self.o.offsets,
+            returned=self.returned,
+            absent=_length(self.sources) - self.returned,
+            other_rules=other_rules,
+        )
+
+
+def _length(sources: Sequence[SourceRange]) -> int:
+    """The number of offsets in ranges that do not overlap."""
+    return sum(each.end - each.start for each in sources)
 
 
 def _closed_object(rebuilt: _RebuiltObject[ClosedObject]) -> ClosedObject:

@@ -10,15 +10,20 @@ import logging
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from sink_job.api.errors import DataLoss
+from sink_job import formats
+from sink_job.api.errors import DataLoss, RebuildRejected
 from sink_job.api.parser import load_sink
+from sink_job.converters.base import BatchSource, Converted
+from sink_job.converters.json import JsonConverter
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.verify.compare_job import CompareContext, compare
 from sink_job.verify.evidence import collect_evidence
 from sink_job.verify.results import PartitionResult
+from sink_job.writer import object_rebuilder
 from tests.support.crash_points import crash_after_rebuilding, crash_before_publishing
 from tests.support.sink_fixture import SinkFixture, manifest
 from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog
@@ -323,6 +328,75 @@ def test_with_fail_nothing_is_discarded_and_the_error_recommends_continue(sink_f
             sink_fixture.run(held, ALL, flush_size=100)
     sink_fixture.run(SyntheticLog(records=25), ALL, flush_size=100)
     assert contents(sink_fixture) == {key(0): list(range(25))}
+
+
+# -- records that Kafka returns and that are not selected any more ---------------------------------------------------
+
+
+@pytest.fixture
+def stricter(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A later version of a decoder, which rejects what it accepted before."""
+    convert = JsonConverter.convert
+
+    def rejecting(self: JsonConverter, values: pa.BinaryArray, source: BatchSource) -> Converted:
+        found = convert(self, values, source)
+        return replace(found, rejected=[(row, "it is too old") for row in range(len(values))])
+
+    monkeypatch.setattr(JsonConverter, "convert", rejecting)
+    return monkeypatch
+
+
+@pytest.mark.parametrize("spec", [{}, CONTINUE], ids=["Fail", "Continue"])
+def test_records_that_kafka_returns_and_that_are_not_selected_are_no_loss(
+    sink_fixture: SinkFixture, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    log = SyntheticLog(records=15)
+    sink_fixture.run(log, DONE, flush_size=100, spec=spec)
+    lose_unpublished(sink_fixture)
+    later = request.getfixturevalue("stricter")
+    with pytest.raises(RebuildRejected, match=r"returns 15 records at its offsets.* selects 0 of the 15") as error:
+        sink_fixture.run(log, ALL, flush_size=100, spec=spec)
+    assert "onDataLoss does not apply" in str(error.value)
+    later.undo()
+    sink_fixture.run(SyntheticLog(records=25), ALL, flush_size=100, spec=spec)
+    assert contents(sink_fixture) == {key(0): list(range(25))}
+
+
+def test_the_versions_that_wrote_the_object_are_named(
+    sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    log = SyntheticLog(records=15)
+    sink_fixture.run(log, DONE, flush_size=100, spec=CONTINUE)
+    lose_unpublished(sink_fixture)
+    request.getfixturevalue("stricter")
+    installed = formats.selecting_libraries
+    for module in (formats, object_rebuilder):
+        monkeypatch.setattr(module, "selecting_libraries", lambda settings: (*installed(settings), "tzdata 2099.1"))
+    with pytest.raises(
+        RebuildRejected, match=r"was written with msgspec .*; installed are .*, tzdata 2099\.1\. Run the image"
+    ):
+        sink_fixture.run(log, ALL, flush_size=100, spec=CONTINUE)
+
+
+def test_records_that_kafka_no_longer_returns_are_lost_also_with_other_libraries(
+    sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink_fixture.run(SyntheticLog(records=15), DONE, flush_size=100, spec=CONTINUE)
+    lose_unpublished(sink_fixture)
+    for module in (formats, object_rebuilder):
+        monkeypatch.setattr(module, "selecting_libraries", lambda settings: ("tzdata 2099.1",))
+    held = SyntheticLog(records=25, starts_at=20)
+    sink_fixture.run(held, ALL, flush_size=100, spec=CONTINUE)
+    assert sorted(offset for offsets in contents(sink_fixture).values() for offset in offsets) == list(range(20, 25))
+
+
+def test_other_libraries_that_select_records_begin_other_objects(
+    sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink_fixture.run(SyntheticLog(records=15), DONE, flush_size=100)
+    monkeypatch.setattr(formats, "selecting_libraries", lambda settings: ("tzdata 2099.1",))
+    sink_fixture.run(SyntheticLog(records=25), ALL, flush_size=100)
+    assert contents(sink_fixture) == {key(0): list(range(15)), key(15): list(range(15, 25))}
 
 
 def test_the_ledger_is_correct_after_an_offset_reset_that_follows_a_loss(sink_fixture: SinkFixture) -> None:

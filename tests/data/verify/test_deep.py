@@ -102,13 +102,13 @@ def test_records_that_kafka_no_longer_holds_are_counted_and_are_no_finding(writt
     log = SyntheticLog(partitions=2, starts_at=35)
     results = deep(written, log)
     assert findings(results) == []
-    assert [(v.compared.objects, v.compared.expired_objects) for v in results if v.compared] == [(6, 4)] * 2
+    assert [(v.compared.objects, v.compared.kafka_gone_objects) for v in results if v.compared] == [(6, 4)] * 2
 
 
 def test_compacted_records_are_counted_and_are_no_finding(written: SinkFixture) -> None:
     results = deep(written, SyntheticLog(partitions=2, gaps=frozenset({33, 34, 71})))
     assert findings(results) == []
-    assert [(v.compared.objects, v.compared.expired_objects) for v in results if v.compared] == [(8, 2)] * 2
+    assert [(v.compared.objects, v.compared.kafka_gone_objects) for v in results if v.compared] == [(8, 2)] * 2
 
 
 def test_a_record_that_the_lists_call_a_gap_is_reported(written: SinkFixture) -> None:

@@ -88,8 +88,8 @@ def test_the_number_of_printed_findings_is_limited(capsys: pytest.CaptureFixture
 
 
 def test_a_deep_verification_has_its_own_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown(of(result(compared=ComparisonResult(objects=8, expired_objects=2))), capsys)
-    assert lines[0].split()[-3:] == ["COMPARED", "EXPIRED", "RESULT"]
+    lines = shown(of(result(compared=ComparisonResult(objects=8, kafka_gone_objects=2))), capsys)
+    assert lines[0].split()[-3:] == ["COMPARED", "KAFKA_GONE", "RESULT"]
     assert lines[1].split()[-3:] == ["8", "2", "OK"]
 
 

@@ -157,7 +157,7 @@ def test_objects_that_kafka_no_longer_holds_completely_are_not_read() -> None:
     result = compared(kafka, closed(0, 9), closed(10, 19), closed(20, 29))
     assert kafka.ran == [(15, 30, [(10, False), (20, True)])]
     assert result.compared
-    assert result.compared.expired_objects == 2
+    assert result.compared.kafka_gone_objects == 2
 
 
 def test_retention_between_two_chunks_is_detected() -> None:
@@ -165,7 +165,7 @@ def test_retention_between_two_chunks_is_detected() -> None:
     result = compared(kafka, closed(0, 9), closed(10, 19), closed(20, 29), closed(30, 39), closed(40, 49))
     assert kafka.ran == [(0, 20, [(0, True), (10, True)]), (35, 50, [(30, False), (40, True)])]
     assert result.compared
-    assert result.compared.expired_objects == 2
+    assert result.compared.kafka_gone_objects == 2
 
 
 def test_a_chunk_is_repeated_after_retention_deleted_its_records() -> None:
@@ -178,7 +178,7 @@ def test_nothing_is_compared_after_retention_deleted_everything() -> None:
     kafka = RecordingKafka(held=[100])
     result = compared(kafka, closed(0, 9), closed(10, 19))
     assert kafka.ran == []
-    assert result.compared == ComparisonResult(expired_objects=2)
+    assert result.compared == ComparisonResult(kafka_gone_objects=2)
 
 
 def test_a_missing_object_still_accounts_for_its_records() -> None:
@@ -186,7 +186,7 @@ def test_a_missing_object_still_accounts_for_its_records() -> None:
     result = compared(kafka, closed(0, 9), closed(10, 19), missing=frozenset({"key+10"}))
     assert kafka.ran == [(0, 20, [(0, True), (10, False)])]
     assert result.compared
-    assert result.compared.expired_objects == 0
+    assert result.compared.kafka_gone_objects == 0
 
 
 def test_nothing_is_read_after_the_end_of_the_log() -> None:
