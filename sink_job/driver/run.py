@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 
@@ -58,6 +58,7 @@ from sink_job.spark.executor_log import ExecutorLog, failure_limit
 from sink_job.spark.executor_pods import read_executor_config
 from sink_job.spark.executor_scaling import ExecutorScaler
 from sink_job.spark.jars import connector_jars
+from sink_job.spark.resource_errors import resource_error
 from sink_job.spark.session import session
 
 KAFKA_TIMEOUT_MS = 50_000
@@ -73,6 +74,15 @@ ACTIVITY_WINDOW = "S3SINK_ACTIVITY_WINDOW_MS"
 """Environment variable of tests: a shorter window than `activity.WINDOW_MS`."""
 
 _log = logging.getLogger(__name__)
+
+
+_IN_POD: Final = "KUBERNETES_SERVICE_HOST"
+"""Environment variable of each container in a cluster."""
+_MACHINE_ADVICE: Final = "If this happens again, run fewer concurrent tasks (--cores), or free memory on this machine"
+_POD_ADVICE: Final = (
+    "The operator gives the next attempt more memory after an out-of-memory kill. If this happens again, increase "
+    "spec.executor.memory.max, or decrease spec.executor.cores"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +167,7 @@ class _Run:
 
     def _classify(self, error: Exception) -> Exception | None:
         """The error to raise for `error`; None for an error that is caused by a stop signal."""
+        error = resource_error(error) or error
         named = isinstance(error, SinkError) and type(error) is not SinkError
         if self.signals.requested and (not named or isinstance(error, TransientError)):
             _log.info("stopped: %s", error)
@@ -177,10 +188,8 @@ class _Run:
                 "spec.executor.memory and spec.executor.podTemplate. The next run resumes from the ledger"
             )
         if not named and code is not None:
-            return TransientError(
-                "Spark's JVM has ended, possibly OOM-killed. No data is lost. If this happens again, run fewer "
-                "concurrent tasks (--cores), or free memory on this machine"
-            )
+            advice = _POD_ADVICE if os.environ.get(_IN_POD) else _MACHINE_ADVICE
+            return TransientError(f"Spark's JVM has ended, possibly OOM-killed. No data is lost. {advice}")
         return error
 
     def _jvm_ended(self) -> int | None:

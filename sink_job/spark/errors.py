@@ -9,6 +9,7 @@ from py4j.protocol import Py4JNetworkError
 
 from sink_job.api.errors import ConfigurationError, DataLoss, OutOfMemory, SinkError, TransientError
 from sink_job.kafka.errors import JavaThrowable, domain_error, is_known
+from sink_job.spark.resource_errors import disk_full
 
 _CLASS = r"((?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error))"
 _IN_TASK = re.compile(r"\(TID \d+\) \([^)]*\): ")  # separates the job's exception from that of its last task
@@ -39,10 +40,7 @@ def job_error(error: Exception, *, servers: str, redact: Callable[[str], str]) -
             return OutOfMemory(f"an executor was killed, probably because it was out of memory: {lost[1]}")
         return TransientError(f"an executor was lost in each attempt of a task: {lost[1]}")
     if full := _DISK_FULL.search(text):
-        return TransientError(
-            f"the local disk of a task is full or limited ({full[0]}). No data is lost: increase the ephemeral storage "
-            "of the pods, or set TMPDIR to a larger disk on a laptop, and start the sink again"
-        )
+        return disk_full(full[0])
     if "java.lang.OutOfMemoryError" in text:
         return ConfigurationError("Spark's JVM is out of memory: increase its memory, or lower spec.rounds.maxBytes")
     chain = [JavaThrowable.of(name, message or "") for name, message in _THROWN.findall(_IN_TASK.sub("\n: ", text))]

@@ -21,16 +21,20 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import IO, Any
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from sink_job.api.errors import ConfigurationError, TooManyExecutorFailures
 from sink_job.spark.conf import SOCKET_DIR_LENGTH, SparkSettings, spark_conf
 from sink_job.spark.executor_log import ExecutorLog
+from sink_job.spark.resource_errors import jvm_error
 
 _log = logging.getLogger("sink_job.spark.jvm")
 _PREFIX = "s3sink-spark-"
+_MAX_OUTPUT = 64 << 10
+_JVM_ENDS_S = 2.0
+"""Time until a JVM that was killed is gone."""
 
 
 @contextmanager
@@ -40,13 +44,14 @@ def session(
     """A Spark session. At its end the JVM, its workers and their files are removed. One session at a time per process.
 
     `executor_log` reads the log of the JVM. The JVM is killed if it has not exited `exit_timeout_s` seconds after the
-    end. Raises ConfigurationError for a property in `settings.conf` that the sink sets, and if the JVM does not start.
+    end. Raises ConfigurationError for a property in `settings.conf` that the sink sets, and if the JVM does not start;
+    OutOfMemory if it was killed or has no memory.
     """
     with _work_dir(settings.temp_dir) as folder, _socket_dir(folder) as sockets, _log4j() as log4j:
         conf = SparkConf(loadDefaults=False).setAll(list(spark_conf(settings, folder, sockets, log4j).items()))
         gateway = _launch(conf, executor_log)
         try:
-            with _interrupts_kept():
+            with _interrupts_kept(), _jvm_needed(gateway.proc):
                 context = SparkContext(conf=conf, gateway=gateway)
             context.pythonExec = sys.executable
             spark = SparkSession(context)
@@ -60,18 +65,56 @@ def session(
 
 
 def _launch(conf: SparkConf, executor_log: ExecutorLog | None) -> Any:
-    """Starts the JVM and forwards its standard error to the log. Raises ConfigurationError."""
-    try:
-        gateway = launch_gateway(conf, popen_kwargs={"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE})
-    except Exception as error:
-        raise ConfigurationError(
-            f"Spark's JVM does not start; check that Java 17 or newer is installed: {error}"
-        ) from None
+    """Starts the JVM and forwards its standard error to the log. Raises OutOfMemory for a JVM that was killed or that
+    did not get its memory, and ConfigurationError for any other one that does not start."""
+    with _recorded_process() as launched:
+        try:
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE})
+        except Exception as error:
+            process = launched[0] if launched else None
+            if process is None:
+                raise ConfigurationError(f"Spark's JVM does not start: {error}") from None
+            raise jvm_error(process.poll(), _rest_of(process)) from None
     if executor_log is not None:
         executor_log.end = lambda: _exit(gateway, TooManyExecutorFailures.exit_code)
     arguments = (gateway.proc.stderr, executor_log)
     threading.Thread(target=_forward, args=arguments, name="jvm-log", daemon=True).start()
     return gateway
+
+
+@contextmanager
+def _recorded_process() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """The process that PySpark starts within the context: it does not hand out the one of a JVM that ends at once."""
+    launched: list[subprocess.Popen[bytes]] = []
+
+    def recording(*words: Any, **more: Any) -> subprocess.Popen[bytes]:
+        launched.append(subprocess.Popen(*words, **more))
+        return launched[-1]
+
+    module: Any = java_gateway
+    original = module.Popen
+    module.Popen = recording
+    try:
+        yield launched
+    finally:
+        module.Popen = original
+
+
+def _rest_of(process: subprocess.Popen[bytes]) -> str:
+    """The end of what an ended process has written to its standard error."""
+    stream = process.stderr
+    return "" if stream is None else stream.read()[-_MAX_OUTPUT:].decode(errors="replace")
+
+
+@contextmanager
+def _jvm_needed(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Turns an error within the context into that of the JVM if the JVM has ended meanwhile."""
+    try:
+        yield
+    except Exception:
+        with suppress(subprocess.TimeoutExpired):
+            raise jvm_error(process.wait(_JVM_ENDS_S), "") from None
+        raise
 
 
 def _exit(gateway: Any, code: int) -> None:

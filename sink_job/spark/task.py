@@ -19,6 +19,7 @@ from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import ProcessorFactory
 from sink_job.spark.columnar_batch import PartitionBatch, iter_batches
+from sink_job.spark.resource_errors import resource_error
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -147,6 +148,8 @@ def _is_retried(error: Exception) -> bool:
 
 def _failure(error: Exception) -> TaskFailure:
     trace = "".join(traceback.format_exception(error))
+    if (lack := resource_error(error)) is not None:
+        return TaskFailure(lack, trace)
     if not isinstance(error, SinkError):
         return TaskFailure(SinkError(traceback.format_exception_only(error)[-1].strip()), trace)
     try:
