@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ from s3sink_operator.types import Json, SinkResources
 from sink_job.api.spec import Sink
 
 MAX_OBSERVED_TOPICS = 100
+MAX_FOREIGN = 100
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -76,14 +78,17 @@ def _normalized_brokers(brokers: str) -> str:
 
 def find_conflict(mine: SinkResources, others: Iterable[SinkResources]) -> SinkConflict | None:
     """The conflict with a sink of the namespace that `mine` loses, certain ones first; None without one."""
-    rivals = [other for other in others if other.namespace == mine.namespace and _rank(other) < _rank(mine)]
+    rank = _rank(mine)
+    rivals = [other for other in others if other.namespace == mine.namespace and _rank(other) < rank]
     found = [reason for other in rivals if (reason := find_overlap(mine, other))]
     return min(found, key=lambda one: (not one.certain, _rank(one.owner)), default=None)
 
 
 def find_foreign_overlap(mine: SinkResources, others: Iterable[SinkResources]) -> SinkConflict | None:
-    """An overlap with a sink of another namespace, certain ones first. It stops neither of them."""
-    found = [reason for other in others if other.namespace != mine.namespace if (reason := find_overlap(mine, other))]
+    """An overlap with a sink of another namespace, certain ones first. It stops neither of them. Only the first
+    MAX_FOREIGN candidates are compared: many sinks of one namespace do not slow down those of others."""
+    foreign = islice((other for other in others if other.namespace != mine.namespace), MAX_FOREIGN)
+    found = [reason for other in foreign if (reason := find_overlap(mine, other))]
     return min(found, key=lambda one: (not one.certain, one.owner.full_name), default=None)
 
 

@@ -86,7 +86,10 @@ class KubeSession:
         # The client reads a token file again before the token expires.
         await self.client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         url = URL(self.client.configuration.host + path, encoded=True)
-        return await self.http.request(method, url, data=body, headers=headers, timeout=_TIMEOUT, **self.options)
+        # A pod behind the API server's proxy may redirect, and the headers have the operator's token.
+        return await self.http.request(
+            method, url, data=body, headers=headers, timeout=_TIMEOUT, allow_redirects=False, **self.options
+        )
 
 
 @asynccontextmanager

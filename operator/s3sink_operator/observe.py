@@ -14,7 +14,7 @@ from s3sink_operator import names, pod_failures
 from s3sink_operator.conflicts import ResourceIndex, resources_of
 from s3sink_operator.decide.stop_action import has_publish_policy, stop_action
 from s3sink_operator.kube_api import ApiError, KubeApi, ResponseTooLarge
-from s3sink_operator.limited_report import LimitedReport
+from s3sink_operator.limited_report import parse_report
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
@@ -104,6 +104,8 @@ class Observer:
     _specs: SpecCache = field(init=False)
     _missed_polls: dict[SinkKey, int] = field(default_factory=dict)
     _terminating_namespaces: dict[SinkKey, str] = field(default_factory=dict)
+    _parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    """One report is parsed at a time: the memory for it does not depend on the number of sinks."""
 
     def __post_init__(self) -> None:
         self._specs = SpecCache(self.defaults, self.restrictions)
@@ -271,7 +273,8 @@ class Observer:
         try:
             action = stop_action(sink, driver, namespace_terminating=False)
             text = await self.report_client.fetch(driver, action)
-            report = await asyncio.to_thread(LimitedReport.model_validate_json, text)
+            async with self._parsing:
+                report = await asyncio.to_thread(parse_report, text)
         except ResponseTooLarge as error:
             return Unreachable(message=str(error), reason=REPORT_TOO_LARGE)
         except (OSError, TimeoutError, ApiError) as error:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Final
 
 from s3sink_operator import names
@@ -63,7 +64,7 @@ class SinkResources:
     held: str = ""
     held_since: str = ""
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A digest of the resources that the spec sets."""
         topics = None if self.topics is None else sorted(self.topics)

@@ -312,7 +312,11 @@ class Report(ReportModel):
 
     def limited(self, most: int) -> Report:
         """The report with at most `most` topic-partitions, those with the largest lags, and the sums of all; the report
-        itself if it has no more. The sums list the topics with the largest lags, at most MAX_SUMS."""
+        itself if it has no more. The sums list the topics with the largest lags, at most MAX_SUMS. Of the hanging
+        transactions it lists the MAX_SUMS oldest."""
+        if len(self.hanging_transactions) > MAX_SUMS:
+            oldest = sorted(self.hanging_transactions, key=lambda each: (each.since, each.topic, each.partition))
+            return self.model_copy(update={"hanging_transactions": oldest[:MAX_SUMS]}).limited(most)
         if len(self.partitions) <= most:
             return self
         by_topic: dict[str, list[PartitionReport]] = {}

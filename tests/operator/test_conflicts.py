@@ -120,6 +120,26 @@ def test_a_sink_of_another_namespace_stops_nothing_and_is_named_at_both(mine: Si
         assert other.full_name in conflicts.foreign_overlap_message(one, found)
 
 
+def test_many_sinks_of_another_namespace_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+
+    def counted(mine: SinkResources, other: SinkResources) -> None:
+        compared.append(other.name)
+
+    monkeypatch.setattr(conflicts, "find_overlap", counted)
+    many = [replace(ELDER, namespace="attacker", name=f"n{number}") for number in range(10_000)]
+    assert conflicts.find_foreign_overlap(MINE, many) is None
+    assert conflicts.find_conflict(MINE, many) is None
+    assert len(compared) == conflicts.MAX_FOREIGN
+
+
+def test_the_digest_of_a_sink_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = replace(MINE)
+    before = sink.digest
+    monkeypatch.setattr("s3sink_operator.types.json.dumps", lambda _: pytest.fail("the digest is computed again"))
+    assert sink.digest == before
+
+
 @given(st.permutations([MINE, holding(ELDER), replace(holding(ELDER), name="twin", held="edited"), PATTERN]))
 def test_exactly_one_of_several_conflicting_sinks_runs_whatever_they_hold(sinks: list[SinkResources]) -> None:
     running = [

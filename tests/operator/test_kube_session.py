@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from kopf._cogs.clients.auth import APIContext
 from kubernetes.aio.client import ApiClient, Configuration
 
@@ -149,3 +152,50 @@ def test_neither_requests_nor_watches_use_a_proxy_for_an_api_server_in_no_proxy(
     monkeypatch.setenv("NO_PROXY", "127.0.0.0/8")
     proxy, _ = asyncio.run(_through_proxy(monkeypatch, request_, "http://127.0.0.1:1"))
     assert proxy.requests == []
+
+
+def _raw_answer(handler: Callable[[web.Request], Awaitable[web.StreamResponse]], limit: int) -> bytes:
+    """What a request of the operator returns from an API server with this handler."""
+
+    async def ask() -> bytes:
+        app = web.Application()
+        app.router.add_get("/{path:.*}", handler)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            server = f"http://127.0.0.1:{runner.addresses[0][1]}"
+            async with ApiClient(Configuration(host=server)) as client, open_session(client) as session:
+                return await KubeApi(session).raw("/proxy/report", limit=limit)
+        finally:
+            await runner.cleanup()
+
+    return asyncio.run(ask())
+
+
+def test_a_redirect_of_a_pod_behind_the_api_server_is_not_followed() -> None:
+    paths = []
+
+    async def answer(request: web.Request) -> web.Response:
+        paths.append(request.path)
+        raise web.HTTPFound("/api/v1/secrets")
+
+    with pytest.raises(ApiError) as error:
+        _raw_answer(answer, 1 << 20)
+    assert error.value.status == 302
+    assert paths == ["/proxy/report"]
+
+
+def test_a_compressed_answer_of_a_pod_behind_the_api_server_takes_little_memory() -> None:
+    bomb = gzip.compress(bytes(256 << 20), compresslevel=1)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(OSError, match="longer than 4 MiB"):
+            _raw_answer(answer, 4 << 20)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()

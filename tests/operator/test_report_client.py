@@ -15,7 +15,7 @@ from aiohttp import web
 
 from s3sink_operator import report_client, status
 from s3sink_operator.kube_api import KubeApi, ResponseTooLarge
-from s3sink_operator.limited_report import LimitedReport
+from s3sink_operator.limited_report import LimitedReport, parse_report
 from s3sink_operator.names import REPORT_TOKEN_ANNOTATION
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.observe import MAX_MISSED_POLLS, MAX_MISSED_POLLS_AT_END, Observer, belongs_to
@@ -25,7 +25,7 @@ from s3sink_operator.report_client import MAX_REPORT_BYTES, DirectReportClient
 from s3sink_operator.template_check import TemplateChecker
 from s3sink_operator.types import Json, Unreachable
 from sink_job.api.enums import StopAction
-from sink_job.api.report import PartitionReport, Report
+from sink_job.api.report import MAX_SUMS, HangingTransactionReport, PartitionReport, Report
 from sink_job.api.report_access import MAX_REPORTED
 from tests.operator.fake_cluster import document, report, running
 
@@ -174,6 +174,66 @@ def test_a_driver_of_many_topic_partitions_reports_the_worst_of_them_and_sums() 
     ]
 
 
+def test_the_largest_report_of_a_driver_is_below_the_limits_of_the_operator() -> None:
+    most = 2**63 - 1
+    topics = [f"{number:05}".rjust(249, "t") for number in range(MAX_SUMS + 1)]
+    partitions = [
+        PartitionReport(
+            topic=topics[number % len(topics)],
+            partition=2**31 - 1 - number,
+            committed=most,
+            next=most,
+            end=most,
+            lag=10**14,
+            lag_ms=most,
+            open_objects=most,
+        )
+        for number in range(MAX_REPORTED + 1)
+    ]
+    hanging = [
+        HangingTransactionReport(topic=each.topic, partition=each.partition, offset=most, end=most, since=10**14)
+        for each in partitions
+    ]
+    whole = report().model_copy(update={"partitions": partitions, "hanging_transactions": hanging})
+    text = whole.limited(MAX_REPORTED).model_dump_json(by_alias=True).encode()
+    assert len(text) < MAX_REPORT_BYTES
+    found = parse_report(text)
+    assert (len(found.partitions), len(found.hanging_transactions)) == (MAX_REPORTED, MAX_SUMS)
+
+
+@pytest.mark.parametrize("start", [b'{"unknown":[', b'{"hangingTransactions":[', b"["])
+@pytest.mark.parametrize("item", [b"[]", b'{"":0}', b"0", b'"",""', b"[[["])
+def test_a_report_of_very_many_values_is_not_parsed(start: bytes, item: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LimitedReport, "model_validate_json", lambda _: pytest.fail("the report is parsed"))
+    found = observed(start + b",".join([item] * 100_000) + b"]}")
+    assert isinstance(found, Unreachable)
+    assert found.reason == "ReportTooLarge"
+
+
+def test_reports_of_several_sinks_are_parsed_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    active: list[int] = []
+    peak: list[int] = []
+    parse = LimitedReport.model_validate_json
+
+    def counted(text: bytes) -> LimitedReport:
+        active.append(1)
+        peak.append(len(active))
+        try:
+            return parse(text)
+        finally:
+            active.pop()
+
+    monkeypatch.setattr(LimitedReport, "model_validate_json", counted)
+    text = many(2_000).model_dump_json(by_alias=True).encode()
+    observer = observer_of(text)
+
+    async def poll_all() -> None:
+        await asyncio.gather(*(observer.poll_report(SinkKey("data", "flights")) for _ in range(8)))
+
+    asyncio.run(poll_all())
+    assert peak == [1] * 8
+
+
 def test_a_driver_of_few_topic_partitions_reports_all_of_them() -> None:
     assert many(5_000).limited(MAX_REPORTED) == many(5_000)
 
@@ -214,6 +274,13 @@ def test_a_report_is_parsed_outside_of_the_event_loop(monkeypatch: pytest.Monkey
 
 def observed(answer: OSError | bytes) -> Report | Unreachable | None:
     """What the operator makes of an answer at the address of a driver."""
+    found = asyncio.run(observer_of(answer).observe(SinkKey("data", "flights"), refresh=frozenset()))
+    assert found is not None
+    return found.report
+
+
+def observer_of(answer: OSError | bytes) -> Observer:
+    """An observer of a running sink whose driver answers this."""
     cluster = running()
 
     class Answers:
@@ -230,7 +297,7 @@ def observed(answer: OSError | bytes) -> Report | Unreachable | None:
     for each in (cluster.sink, *cluster.things.values()):
         store.on_response(each)
     api = cast("KubeApi", None)
-    observer = Observer(
+    return Observer(
         api,
         store,
         Answers(),
@@ -238,9 +305,6 @@ def observed(answer: OSError | bytes) -> Report | Unreachable | None:
         TemplateChecker(api, cluster.settings),
         OwnerChecker(api, "c1"),
     )
-    found = asyncio.run(observer.observe(SinkKey("data", "flights"), refresh=frozenset()))
-    assert found is not None
-    return found.report
 
 
 def test_a_redirect_of_a_driver_is_not_followed() -> None:
