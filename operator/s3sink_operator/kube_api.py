@@ -6,6 +6,7 @@ Typed models would cost more than the requests themselves with a thousand sinks,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 from urllib.parse import urlencode
 
 import aiohttp
@@ -31,6 +32,9 @@ _PATHS: Mapping[str, tuple[str, str]] = {
     "SelfSubjectAccessReview": ("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews"),
     "ServiceAccount": ("/api/v1", "serviceaccounts"),
 }
+MAX_LIST_BYTES: Final = 1 << 20
+"""Size limit of a list with a maximum number of objects."""
+
 _CLUSTER_WIDE = {"Namespace", "Node"}
 _UNCOUNTED = {"Lease", "SelfSubjectAccessReview"}  # not written for a sink
 
@@ -84,10 +88,15 @@ class KubeApi:
                 return None
             raise
 
-    async def list(self, kind: str, namespace: str | None, selector: str = "", *, fields: str = "") -> list[Json]:
-        """The objects that match a label selector and a field selector."""
+    async def list(
+        self, kind: str, namespace: str | None, selector: str = "", *, fields: str = "", most: int | None = None
+    ) -> list[Json]:
+        """The objects that match a label selector and a field selector, at most `most` of them; ResponseTooLarge if
+        those take more than MAX_LIST_BYTES."""
         query = {name: each for name, each in (("labelSelector", selector), ("fieldSelector", fields)) if each}
-        found = await self._call("GET", kind, namespace, query=query)
+        query |= {} if most is None else {"limit": str(most)}
+        limit = None if most is None else MAX_LIST_BYTES
+        found = await self._call("GET", kind, namespace, query=query, limit=limit)
         return [{"kind": kind, **item} for item in found.get("items") or ()]
 
     async def apply(self, manifest: Json, *, subresource: str = "") -> Json:
@@ -173,11 +182,12 @@ class KubeApi:
         query: Mapping[str, str] | None = None,
         body: Json | None = None,
         content: str = "application/json",
+        limit: int | None = None,
     ) -> Json:
         path = path_of(kind, namespace, name, subresource)
         if method != "GET" and kind not in _UNCOUNTED and "dryRun" not in (query or {}):
             API_WRITES.labels(kind=kind if not subresource else f"{kind}/{subresource}", verb=method.lower()).inc()
-        answer = await self._send(method, f"{path}?{urlencode(query)}" if query else path, body, content)
+        answer = await self._send(method, f"{path}?{urlencode(query)}" if query else path, body, content, limit=limit)
         found: Json = parse_json(answer) if answer else {}
         return without_managed_fields(found) if "metadata" in found else found
 

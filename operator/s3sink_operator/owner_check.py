@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from s3sink_operator import names, pod_failures
@@ -34,7 +35,7 @@ class OwnerChecker:
         return ObservedOwner(identity=identity, state=await self._state(owner, sink))
 
     async def _state(self, owner: OwnerIdentity, sink: Json) -> OwnerState:
-        if owner.cluster != self.cluster_id:
+        if owner.cluster != self.cluster_id or not (_is_name(owner.namespace) and _is_name(owner.name)):
             return OwnerState.UNKNOWN
         try:
             found = await self.api.get("S3Sink", owner.namespace, owner.name)
@@ -59,6 +60,12 @@ def _named_owner(sink: Json, pods: list[Json]) -> str | None:
             return report.failure.owner if report.failure.reason == OwnershipConflict.reason else None
     retry = S3SinkStatus.read(dict(sink.get("status") or {})).retry
     return retry.owner if retry is not None and retry.reason == OwnershipConflict.reason else None
+
+
+def _is_name(text: str) -> bool:
+    """Whether this can be the name of an object. A driver, or what runs in its place, can write any other text, which
+    would change the path of a request."""
+    return len(text) <= 253 and re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", text) is not None and ".." not in text
 
 
 def _sink_id(sink: Json) -> str:

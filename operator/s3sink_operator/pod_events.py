@@ -19,6 +19,9 @@ _log = logging.getLogger(__name__)
 EVENT_POLL_S: Final = 8.0
 """Time before the events of a waiting pod are listed, and between two such requests."""
 
+MAX_EVENTS: Final = 100
+"""Events that are read of a pod. Users can create any number of them, of 1 MB each."""
+
 
 @dataclass
 class PodEventReader:
@@ -48,7 +51,7 @@ class PodEventReader:
     async def _fetch(self, key: tuple[str, str], uid: str) -> PodEvent | None:
         namespace, pod = key
         try:
-            events = await self.api.list("Event", namespace, fields=f"involvedObject.uid={uid}")
+            events = await self.api.list("Event", namespace, fields=f"involvedObject.uid={uid}", most=MAX_EVENTS)
         except (ApiError, OSError, TimeoutError) as error:
             _log.warning("%s/%s: the events of this pod cannot be listed: %s", namespace, pod, error)
             return None

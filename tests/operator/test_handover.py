@@ -165,6 +165,13 @@ def test_an_owner_of_another_cluster_or_a_forbidden_namespace_is_unknown() -> No
     assert state(Api(error=ApiError(403, "Forbidden", "no"))) is OwnerState.UNKNOWN
 
 
+@pytest.mark.parametrize("name", ["x?watch=true", "..", "a%2F..", "A", "a b", "-a", "a" * 254, "a\\b", "#"])
+@pytest.mark.parametrize("place", ["c1/{}/old/data.old", "c1/data/{}/data.old"])
+def test_an_owner_that_cannot_be_an_object_is_not_asked_for(place: str, name: str) -> None:
+    api = Api(error=ApiError(500, "InternalError", "the API server is asked"))
+    assert state(api, owner=place.format(name)) is OwnerState.UNKNOWN
+
+
 def test_without_an_ownership_conflict_nothing_is_read() -> None:
     checker = OwnerChecker(cast("KubeApi", None), "c1")
     assert asyncio.run(checker.owner(document(), [])) is None

@@ -16,7 +16,7 @@ from kopf._cogs.clients.auth import APIContext
 from kubernetes.aio.client import ApiClient, Configuration
 
 from s3sink_operator.handlers import login_as
-from s3sink_operator.kube_api import ApiError, KubeApi
+from s3sink_operator.kube_api import ApiError, KubeApi, ResponseTooLarge
 from s3sink_operator.kube_session import open_session, proxy_of_environment
 
 
@@ -155,9 +155,17 @@ def test_neither_requests_nor_watches_use_a_proxy_for_an_api_server_in_no_proxy(
 
 
 def _raw_answer(handler: Callable[[web.Request], Awaitable[web.StreamResponse]], limit: int) -> bytes:
+    """The content of a path of an API server with this handler."""
+    found: bytes = _answer(handler, lambda api: api.raw("/proxy/report", limit=limit))
+    return found
+
+
+def _answer(
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]], ask_for: Callable[[KubeApi], Awaitable[Any]]
+) -> Any:
     """What a request of the operator returns from an API server with this handler."""
 
-    async def ask() -> bytes:
+    async def ask() -> Any:
         app = web.Application()
         app.router.add_get("/{path:.*}", handler)
         runner = web.AppRunner(app)
@@ -166,7 +174,7 @@ def _raw_answer(handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             server = f"http://127.0.0.1:{runner.addresses[0][1]}"
             async with ApiClient(Configuration(host=server)) as client, open_session(client) as session:
-                return await KubeApi(session).raw("/proxy/report", limit=limit)
+                return await ask_for(KubeApi(session))
         finally:
             await runner.cleanup()
 
@@ -199,3 +207,15 @@ def test_a_compressed_answer_of_a_pod_behind_the_api_server_takes_little_memory(
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_a_list_with_a_maximum_is_not_read_beyond_its_size_limit() -> None:
+    queries = []
+
+    async def answer(request: web.Request) -> web.Response:
+        queries.append(dict(request.query))
+        return web.Response(body=b'{"items":[' + b" " * (2 << 20) + b"]}")
+
+    with pytest.raises(ResponseTooLarge):
+        _answer(answer, lambda api: api.list("Event", "data", fields="involvedObject.uid=1", most=100))
+    assert queries == [{"fieldSelector": "involvedObject.uid=1", "limit": "100"}]

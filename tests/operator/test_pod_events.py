@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from s3sink_operator.kube_api import ApiError, KubeApi
-from s3sink_operator.pod_events import EVENT_POLL_S, PodEventReader, is_waiting_to_start
+from s3sink_operator.pod_events import EVENT_POLL_S, MAX_EVENTS, PodEventReader, is_waiting_to_start
 from s3sink_operator.types import Json
 
 WAITS: Json = {
@@ -30,8 +30,8 @@ class Events:
     asked: int = 0
     forbidden: bool = False
 
-    async def list(self, kind: str, namespace: str, *, fields: str) -> list[Json]:
-        assert (kind, namespace, fields) == ("Event", "data", "involvedObject.uid=1")
+    async def list(self, kind: str, namespace: str, *, fields: str, most: int) -> list[Json]:
+        assert (kind, namespace, fields, most) == ("Event", "data", "involvedObject.uid=1", MAX_EVENTS)
         self.asked += 1
         if self.forbidden:
             raise ApiError(403, "Forbidden", "no")
