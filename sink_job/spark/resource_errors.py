@@ -1,4 +1,5 @@
-"""Errors of a machine that lacks memory or disk, of any process of a sink: neither program nor manifest is wrong, and a retry helps.
+"""Errors of a machine that lacks memory or disk, of any process of a sink. Neither the program nor the manifest is
+wrong, and a retry helps.
 
 The driver sees them in three ways: raised in its own process, returned by a worker as a row, or as the message of a
 failed job. All three have the same error and exit code.

@@ -13,7 +13,9 @@ from s3sink_operator import memory_sizing
 from s3sink_operator.memory_sizing import (
     DAY,
     HOUR,
+    IN_PLACE,
     MINUTE,
+    STEP,
     Bounds,
     SizingInputs,
     SizingState,
@@ -277,3 +279,62 @@ def test_kills_raise_a_driver_alone_no_further_than_its_most() -> None:
     assert memory_sizing.driver_size(0, state, NOW) == memory_sizing.MAX_DRIVER
     assert memory_sizing.is_driver_capped(state, NOW)
     assert not memory_sizing.is_driver_capped(state, NOW + memory_sizing.MINIMUM_RETENTION)
+
+
+# -- changes in place --------------------------------------------------------------------------------------------------
+
+
+def settled(seen: SizingInputs, current: int, allowed: Bounds = WIDE) -> int:
+    """The size after an hour of these inputs, changed in place."""
+    state = SizingState()
+    for minute in range(60):
+        found = plan(seen, allowed, state, current=current, now=NOW + minute * MINUTE, pace=IN_PLACE)
+        current, state = found.size, found.state
+    return current
+
+
+@pytest.mark.parametrize("part_size", [5 * MI, 25 * MI, 256 * MI])
+@pytest.mark.parametrize("executors", [1, 2, 4, 8])
+@pytest.mark.parametrize("slots", [1, 2, 4])
+@pytest.mark.parametrize("active", [8, 40, 200, 1000])
+def test_memory_that_grew_with_active_topic_partitions_is_given_back_in_place(
+    slots: int, executors: int, part_size: int, active: int
+) -> None:
+    def load(count: int) -> SizingInputs:
+        return SizingInputs(
+            slots=slots,
+            executors=executors,
+            part_size=part_size,
+            open_objects=1,
+            active_partitions=count,
+            remainder_bytes=part_size // 2,
+        )
+
+    small = settled(load(2), start_size(load(2), WIDE, SizingState(), NOW))
+    large = settled(load(active), small)
+    assert large >= small
+    after = settled(load(2), large)
+    assert after - recommended(load(2)) < 2 * STEP, "less than two steps stay"
+    assert settled(load(2), after) == after
+
+
+@given(inputs)
+def test_memory_is_at_rest_in_place_after_one_change(seen: SizingInputs) -> None:
+    once = settled(seen, 64 * GI)
+    assert settled(seen, once) == once
+    assert once >= required(seen) or once == WIDE.max
+
+
+@given(inputs, st.lists(st.integers(90, 100), min_size=5, max_size=5))
+def test_a_load_that_varies_by_a_tenth_changes_nothing_in_place(seen: SizingInputs, shares: list[int]) -> None:
+    def scaled(share: int) -> SizingInputs:
+        return dataclasses.replace(
+            seen,
+            held_bytes=seen.held_bytes * share // 100,
+            active_partitions=0,
+            open_objects=max(seen.open_objects, 1),
+        )
+
+    current = settled(scaled(100), start_size(scaled(100), WIDE, SizingState(), NOW))
+    for share in shares:
+        assert settled(scaled(share), current) == current
