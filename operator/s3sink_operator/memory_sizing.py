@@ -11,8 +11,8 @@ The recommended memory is 15 % above the required memory. Memory grows early (re
 and shrinks late, after some time. A change that restarts the sink waits for an hour, happens at most four times a day,
 and shrinks to less than 0.70 of the current size. A change in place waits for ten minutes and compares the part that
 varies, since most of a small executor is fixed: it gives back at least two steps and a fifth of this part. Memory is
-never below the minimum learned from an out-of-memory kill. The function is monotone: more of any input, and fewer executors, never lower the
-result, so equal inputs converge to one size.
+never below the minimum learned from an out-of-memory kill. The function is monotone: more of any input, and fewer
+executors, never lower the result, so equal inputs converge to one size.
 
 The state is kept in `status.memory`. Losing it costs at most one restart.
 """
