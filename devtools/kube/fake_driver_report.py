@@ -18,6 +18,7 @@ from typing import Any
 
 from devtools.faults.http1 import read_head
 from sink_job.api.report import Report
+from sink_job.api.report_access import AT_STOP
 
 REPORT_PORT = 8042
 
@@ -32,7 +33,7 @@ class ReportServer:
         self._bodies: dict[str, bytes | None] = {}
         self._tokens: dict[str, str | None] = {}
         self.queries: dict[str, list[str]] = {}
-        """The queries of the polls of each address without tokens, oldest first; equal ones in a row once."""
+        """What the polls of each address set for SIGTERM, as atStop=ACTION, oldest first; equal ones in a row once."""
         self._open: dict[str, set[asyncio.StreamWriter]] = {}
         self._reservation, self._net = _reserved_net()
         self._hosts = itertools.count(1)
@@ -101,7 +102,7 @@ class ReportServer:
                 path, _, query = head.first[1].partition("?")
                 parameters = [each for each in query.split("&") if each]
                 credentials = [each for each in parameters if each.startswith("token=")]
-                query = "&".join(each for each in parameters if each not in credentials)
+                query = "&".join(each for each in parameters if each.startswith(f"{AT_STOP}="))
                 asked = self.queries.setdefault(address, [])
                 if asked[-1:] != [query]:
                     asked.append(query)
