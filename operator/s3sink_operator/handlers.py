@@ -29,6 +29,10 @@ _CHILDREN: Final = (
     ("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding"),
 )
 _WATCH_TIMEOUT_S = 70.0
+_LISTED_AT_ONCE: Final = 50
+"""Objects of one response to a list. Each has up to 1.5 MB, whoever created it, and needs more when parsed."""
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""An annotation with a second copy of a spec, which no decision needs."""
 
 
 def build_registry(
@@ -59,6 +63,7 @@ def kopf_settings(selector: str | None) -> kopf.OperatorSettings:
     found.persistence.progress_storage = NoProgressStorage()
     found.peering.standalone = True
     found.watching.inactivity_timeout = _WATCH_TIMEOUT_S
+    found.watching.chunk_size = _LISTED_AT_ONCE
     found.scanning.disabled = True  # the kinds are known, and the operator may not watch CRDs
     ours = f"{names.MANAGED_BY_LABEL}={names.FIELD_MANAGER}"
     executors = f"{names.SINK_LABEL}"
@@ -143,11 +148,19 @@ def _put(store: ObjectCache, queue: WorkQueue[SinkKey], obj: Json) -> SinkKey | 
 
 def _compact(obj: Mapping[str, Any], kind: str) -> Json:
     """A copy with what is cached of the object. Copies of different objects share equal strings: half of the memory."""
-    whole = without_managed_fields({**obj, "kind": kind})
+    whole = _without_last_applied(without_managed_fields({**obj, "kind": kind}))
     try:
         return _copy(whole)
     except ValueError:  # nested too deeply
         return _copy(cut(whole))
+
+
+def _without_last_applied(obj: Json) -> Json:
+    annotations = obj["metadata"].get("annotations") or {}
+    if _LAST_APPLIED not in annotations:
+        return obj
+    kept = {name: value for name, value in annotations.items() if name != _LAST_APPLIED}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": kept}}
 
 
 def _copy(obj: Json) -> Json:

@@ -83,7 +83,7 @@ async def _main(args: argparse.Namespace, options: Options) -> int:
             _log.error("%s", missing)
             return EXIT_LEASE_LOST
         store, heartbeat = ObjectCache(), WorkerHeartbeat()
-        queue: WorkQueue[SinkKey] = WorkQueue(time.monotonic)
+        queue: WorkQueue[SinkKey] = WorkQueue(time.monotonic, lambda key: key.namespace)
         reports: ReportClient = ProxyReportClient(api) if args.report_by == "Proxy" else DirectReportClient(http)
         settings = Settings(
             image=args.image,

@@ -1,7 +1,8 @@
 """Whether a topic matches a pattern, in time linear in both: users of other namespaces write patterns.
 
 Python's `re` can take hours (`(a+)+b` with forty times a), so RE2 matches. Kafka's client, which lists the topics of a
-sink, reads patterns as Java does. What RE2 rejects, and what Java reads differently, is unknown here (docs/adr/0012).
+sink, reads patterns as Java does. What RE2 rejects, what Java reads differently, and what takes much memory is unknown
+here (docs/adr/0012).
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ _QUOTE_OR_OCTAL: Final = re.compile(r"\\[Q0-9C]")
 _CLASS: Final = re.compile(r"\[\^?\]?([^\]]*)\]?")
 _BRACE: Final = re.compile(r"\{(?!\d{1,4}(?:,\d{0,4})?\})")
 _UNICODE_FLAG: Final = re.compile(r"\(\?[a-zA-Z-]*U")
+_MAX_MEMORY: Final = 256 << 10
+"""Bytes of a compiled pattern. With RE2's default of 8 MiB a pattern of 700 characters takes 5 MiB, and seconds."""
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def matches(pattern: str, topic: str) -> bool | None:
     """Whether all of `topic`, which is ASCII, matches `pattern` as Java reads it; None: unknown."""
     compiled = _compiled(pattern)
@@ -33,6 +36,7 @@ def _compiled(pattern: str) -> Any:
         return None
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _MAX_MEMORY
     try:
         return re2.compile(pattern, options)
     except re2.error:

@@ -1,5 +1,8 @@
 """The work queue: each key is queued once and processed by one worker at a time, in the order of due times.
 
+Keys belong to groups, the namespaces of the sinks, and workers take due keys of each group in turn: 10,000 sinks of one
+namespace delay a sink of another one by one pass (docs/adr/0040).
+
 As in client-go: a key that is added while a worker processes it is queued again when the worker is done.
 """
 
@@ -9,22 +12,29 @@ import asyncio
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 QueueKey = TypeVar("QueueKey")
 
 PRIORITY = -300.0
-"""Delay for `add` in seconds: before all keys that have been due for less than 300 s."""
+"""Delay for `add` in seconds: before all keys of the group that have been due for less than 300 s."""
+
+
+def _one_group(_: object) -> Hashable:
+    return None
 
 
 class WorkQueue(Generic[QueueKey]):
-    """`clock` returns monotonic seconds."""
+    """`clock` returns monotonic seconds. `group_of`: the group of a key; by default all are of one group."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], group_of: Callable[[QueueKey], Hashable] = _one_group) -> None:
         self._clock = clock
+        self._group_of = group_of
         self._due: dict[QueueKey, float] = {}
         self._heap: list[tuple[float, int, QueueKey]] = []
+        self._ready: dict[Hashable, list[tuple[float, int, QueueKey]]] = {}
+        """The due keys of each group, a heap; the group whose turn is next comes first."""
         self._numbers = itertools.count()
         self._processing: set[QueueKey] = set()
         self._requeued: dict[QueueKey, float] = {}
@@ -54,7 +64,11 @@ class WorkQueue(Generic[QueueKey]):
         """Waits for the next due key. The worker owns it until `done`. A cancelled call has taken no key."""
         while (wait := self._next_wait()) is None or wait > 0:
             await self._wait()
-        _, _, key = heapq.heappop(self._heap)
+        group, ready = next(iter(self._ready.items()))
+        _, _, key = heapq.heappop(ready)
+        del self._ready[group]
+        if ready:
+            self._ready[group] = ready  # after the others
         del self._due[key]
         self._processing.add(key)
         self._wake()
@@ -93,9 +107,22 @@ class WorkQueue(Generic[QueueKey]):
             woken.set_result(None)
 
     def _next_wait(self) -> float | None:
-        while self._heap:
-            due, _, key = self._heap[0]
-            if self._due.get(key) == due:
-                return due - self._clock()
-            heapq.heappop(self._heap)
-        return None
+        """Seconds until a key is due, at most 0 if the first group has one; None without keys."""
+        now = self._clock()
+        while self._heap and (self._heap[0][0] <= now or self._is_outdated(self._heap[0])):
+            entry = heapq.heappop(self._heap)
+            if not self._is_outdated(entry):
+                heapq.heappush(self._ready.setdefault(self._group_of(entry[2]), []), entry)
+        while self._ready:
+            group, ready = next(iter(self._ready.items()))
+            while ready and self._is_outdated(ready[0]):
+                heapq.heappop(ready)
+            if ready:
+                return ready[0][0] - now
+            del self._ready[group]
+        return self._heap[0][0] - now if self._heap else None
+
+    def _is_outdated(self, entry: tuple[float, int, QueueKey]) -> bool:
+        """Whether its key was taken or forgotten, or is due at another time now."""
+        due, _, key = entry
+        return self._due.get(key) != due

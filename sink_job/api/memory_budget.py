@@ -91,8 +91,8 @@ def divide(total: int, *, cores: int, part_size: int, encoding: int = 0) -> Memo
         raise ConfigurationError(
             f"memory: {_mi(total)} is too little for {cores} concurrent task{'s' if cores > 1 else ''} with "
             f"spec.s3.partSize {format_size(part_size)}{_and(encoding)}: {_mi(required)} are required. Increase the "
-            "memory (--memory, or spec.executor.memory.max), run fewer tasks (--cores), or decrease spec.s3.partSize"
-            f"{' or spec.format.rowGroup' if encoding else ''}"
+            "memory (--memory, or spec.executor.memory.max), run fewer tasks (--cores, or spec.executor.cores), or "
+            f"decrease spec.s3.partSize{' or spec.format.rowGroup' if encoding else ''}"
         )
     kept = max(MIN_TASK_MEMORY, sized_budget(total, cores=cores, part_size=part_size, encoding=encoding))
     fitting = (task_memory - BATCHES - kept) // part_size - 1

@@ -105,6 +105,19 @@ def test_an_older_crd_is_reported_and_drivers_run_all_the_same(
     alone.kube.wait("Pod", DRIVER, bool, what="a driver")
 
 
+def test_many_objects_with_the_operators_label_are_listed_in_parts(
+    alone: Operated, start: StartOperator, faults: KubeFaults
+) -> None:
+    labels = {names.MANAGED_BY_LABEL: names.FIELD_MANAGER}
+    for number in range(60):
+        meta = {"name": f"of-others-{number}", "labels": labels}
+        alone.kube.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
+    alone.apply()
+    start()
+    alone.wait_ready()
+    assert sum(each.kind == "list configmaps" for each in list(faults.requests)) > 1
+
+
 def test_an_unowned_pod_with_the_name_of_the_driver_is_never_changed(sink: Operated) -> None:
     secure = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     spec = {

@@ -77,6 +77,14 @@ def test_the_record_of_field_managers_is_not_cached(watch: Watch) -> None:
     assert watch.cached == {"kind": "Pod", "metadata": meta, "status": {"phase": "Running"}}
 
 
+def test_the_copy_of_a_manifest_in_an_annotation_of_kubectl_is_not_cached(watch: Watch) -> None:
+    found = pod("11")
+    found["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "b"}
+    watch.reports("ADDED", found)
+    assert watch.cached is not None
+    assert watch.cached["metadata"]["annotations"] == {"kept": "b"}
+
+
 def test_equal_texts_of_two_objects_are_cached_once(watch: Watch) -> None:
     watch.reports("ADDED", {**POD, "spec": {"nodeName": "".join(["node", "-1"])}})
     first = watch.cached

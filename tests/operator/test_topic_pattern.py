@@ -71,6 +71,7 @@ def test_a_literal_of_such_a_construct_is_no_reason_not_to_match(pattern: str) -
     "pattern",
     [
         pytest.param("((a?){999}){999}b", id="takes too many steps"),
+        pytest.param("[\u0100-\u8000a]{0,900}" * 51, id="takes megabytes and seconds when it is compiled"),
         pytest.param("(?=a)a.*", id="looks around"),
         pytest.param(r"(a)\1a*", id="has a back reference"),
         pytest.param("a{99999999999}", id="has a number beyond all bounds"),

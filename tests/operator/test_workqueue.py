@@ -107,6 +107,41 @@ def test_what_has_waited_for_long_is_not_overtaken_by_what_is_urgent() -> None:
     play(scene)
 
 
+def test_many_keys_of_one_namespace_delay_a_key_of_another_by_one_turn() -> None:
+    async def scene() -> None:
+        queue: WorkQueue[str] = WorkQueue(Clock(), lambda key: key[0])
+        for number in range(1000):
+            queue.add(f"a{number}", PRIORITY)
+        assert await queue.take() == "a0"
+        queue.add("b0")
+        assert {await queue.take(), await queue.take()} == {"a1", "b0"}
+        queue.add("b0")
+        queue.done("b0")
+        assert {await queue.take(), await queue.take()} == {"a2", "b0"}
+
+    asyncio.run(asyncio.wait_for(scene(), 10))
+
+
+def test_a_group_whose_keys_are_forgotten_or_moved_holds_up_no_other() -> None:
+    async def scene() -> None:
+        clock = Clock()
+        queue: WorkQueue[str] = WorkQueue(clock, lambda key: key[0])
+        queue.add("a", 1)
+        queue.add("b", 1)
+        queue.add("c", 1)
+        clock.now = 2
+        waiting = asyncio.ensure_future(queue.take())
+        assert await waiting == "a"
+        queue.forget("b")
+        queue.add("c", -3)
+        assert await queue.take() == "c"
+        queue.done("a")
+        queue.done("c")
+        assert len(queue) == 0
+
+    asyncio.run(asyncio.wait_for(scene(), 10))
+
+
 def test_a_due_key_wakes_one_of_the_waiting_workers() -> None:
     async def scene(queue: WorkQueue[str], _: Clock) -> None:
         workers = [asyncio.ensure_future(queue.take()) for _ in range(3)]
