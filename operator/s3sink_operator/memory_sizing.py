@@ -8,11 +8,11 @@ round buffered, spilled bytes included, and at most one part for each open objec
 share of the active topic-partitions without spilling: the staged remainder expected of each, at most a part.
 
 The recommended memory is 15 % above the required memory. Memory grows early (required above 0.95 of the current size)
-and shrinks late, after some time. A change that restarts the sink waits for an hour, happens at most four times a day,
-and shrinks to less than 0.70 of the current size. A change in place waits for ten minutes and compares the part that
-varies, since most of a small executor is fixed: it gives back at least two steps and a fifth of this part. Memory is
-never below the minimum learned from an out-of-memory kill. The function is monotone: more of any input, and fewer
-executors, never lower the result, so equal inputs converge to one size.
+and shrinks late, after some time, by at least two steps. Most of a small executor is fixed, so the part that varies is
+compared: a change in place waits for ten minutes and gives back a fifth of it. A change that restarts the sink waits
+for an hour, happens at most four times a day, and gives back half of what is above the initial size, or shrinks to less
+than 0.70 of the whole size. Memory is never below the minimum learned from an out-of-memory kill. The function is
+monotone: more of any input, and fewer executors, never lower the result, so equal inputs converge to one size.
 
 The state is kept in `status.memory`. Losing it costs at most one restart.
 """
@@ -33,8 +33,6 @@ DAY = 24 * HOUR
 STEP = 64 * MI
 GROW_ABOVE = (19, 20)
 SHRINK_BELOW = (7, 10)
-SHRINK_VARIABLE = (4, 5)
-"""A change in place shrinks the part that varies to at most this share: a tenth more or less changes nothing."""
 SHRINK_STEPS = 2
 MINIMUM_RETENTION = 7 * DAY
 OOM_FACTOR = (3, 2)
@@ -89,19 +87,20 @@ class Pace:
     """How often memory changes.
 
     `shrink_after`: ms for which less memory has to suffice. `changes`: the maximum within a day. `limits_growth`:
-    whether memory no longer grows after these changes, too. `by_variable_part`: memory also shrinks by its part that
-    varies, which costs no restart.
+    whether memory no longer grows after these changes, too. `shrink_variable`: the part that varies shrinks to at most
+    this share of it. `keeps_initial`: the initial memory counts as fixed.
     """
 
     shrink_after: int
     changes: int
+    shrink_variable: tuple[int, int]
     limits_growth: bool = True
-    by_variable_part: bool = False
+    keeps_initial: bool = False
 
 
-RESTART: Final = Pace(shrink_after=HOUR, changes=4)
-"""Changes that restart a sink, or replace its executors."""
-IN_PLACE: Final = Pace(shrink_after=10 * MINUTE, changes=24, limits_growth=False, by_variable_part=True)
+RESTART: Final = Pace(shrink_after=HOUR, changes=4, shrink_variable=(1, 2), keeps_initial=True)
+"""Changes that restart a sink, or replace its executors: less is worth only half of the part that varies."""
+IN_PLACE: Final = Pace(shrink_after=10 * MINUTE, changes=24, shrink_variable=(4, 5), limits_growth=False)
 """Changes of running containers."""
 MAX_CHANGES = RESTART.changes
 
@@ -196,7 +195,7 @@ def plan(
     if bounds.mode is not MemoryMode.AUTO:
         return replace(unchanged, state=replace(state, low_since=None))
     low = target * SHRINK_BELOW[1] < current * SHRINK_BELOW[0]
-    low = low or (pace.by_variable_part and _is_variable_part_low(inputs, target, current))
+    low = low or _is_variable_part_low(inputs, target, current, pace, least=bounds.min)
     state = replace(state, low_since=(now if state.low_since is None else state.low_since) if low else None)
     if _exceeds(required(inputs), current, GROW_ABOVE) and target > current:
         reason = f"grow: {_mi(required(inputs))} required, {_mi(current)} available{_activity(inputs)}"
@@ -211,11 +210,18 @@ def plan(
     return replace(unchanged, size=target, state=changed, reason=reason)
 
 
-def _is_variable_part_low(inputs: SizingInputs, target: int, current: int) -> bool:
-    """Whether `target` is at least two steps below `current`, and a fifth of the part that varies."""
-    fixed = recommended(replace(inputs, open_objects=0, held_bytes=0, active_partitions=0, remainder_bytes=0))
+def _is_variable_part_low(inputs: SizingInputs, target: int, current: int, pace: Pace, *, least: int) -> bool:
+    """Whether `target` is at least two steps below `current`, and leaves little enough of the part that varies.
+
+    `least`: the minimum of the user, which never varies.
+    """
+    idle = replace(inputs, open_objects=0, held_bytes=0, active_partitions=0, remainder_bytes=0)
+    fixed = max(recommended(idle), least)
+    if pace.keeps_initial:
+        fixed = max(fixed, _initial(inputs))
     needed, given = max(0, target - fixed), max(0, current - fixed)
-    return current - target >= SHRINK_STEPS * STEP and needed * SHRINK_VARIABLE[1] <= given * SHRINK_VARIABLE[0]
+    share = pace.shrink_variable
+    return current - max(target, fixed) >= SHRINK_STEPS * STEP and needed * share[1] <= given * share[0]
 
 
 def _edited_bounds(bounds: Bounds, current: int) -> tuple[int, str] | None:

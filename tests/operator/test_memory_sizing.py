@@ -17,6 +17,7 @@ from s3sink_operator.memory_sizing import (
     MINUTE,
     STEP,
     Bounds,
+    Pace,
     SizingInputs,
     SizingState,
     plan,
@@ -284,22 +285,26 @@ def test_kills_raise_a_driver_alone_no_further_than_its_most() -> None:
 # -- changes in place --------------------------------------------------------------------------------------------------
 
 
-def settled(seen: SizingInputs, current: int, allowed: Bounds = WIDE) -> int:
-    """The size after an hour of these inputs, changed in place."""
+def settled(seen: SizingInputs, current: int, allowed: Bounds = WIDE, pace: Pace = IN_PLACE) -> int:
+    """The size after some time of these inputs, with a look at each sixth of the time after which memory shrinks."""
     state = SizingState()
-    for minute in range(60):
-        found = plan(seen, allowed, state, current=current, now=NOW + minute * MINUTE, pace=IN_PLACE)
+    for look in range(14):
+        now = NOW + look * pace.shrink_after // 6
+        found = plan(seen, allowed, state, current=current, now=now, pace=pace)
         current, state = found.size, found.state
     return current
 
 
+@pytest.mark.parametrize("allowed", [WIDE, Bounds(max=4 * GI), Bounds(min=2 * GI, max=3 * GI)], ids=str)
 @pytest.mark.parametrize("part_size", [5 * MI, 25 * MI, 256 * MI])
 @pytest.mark.parametrize("executors", [1, 2, 4, 8])
 @pytest.mark.parametrize("slots", [1, 2, 4])
-@pytest.mark.parametrize("active", [8, 40, 200, 1000])
-def test_memory_that_grew_with_active_topic_partitions_is_given_back_in_place(
-    slots: int, executors: int, part_size: int, active: int
+def test_memory_that_grew_with_any_number_of_active_topic_partitions_is_given_back(
+    slots: int, executors: int, part_size: int, allowed: Bounds
 ) -> None:
+    """2, N and 2 active ones: less than two steps stay. Without changes in place, up to the initial size or twice what
+    varies."""
+
     def load(count: int) -> SizingInputs:
         return SizingInputs(
             slots=slots,
@@ -310,12 +315,17 @@ def test_memory_that_grew_with_active_topic_partitions_is_given_back_in_place(
             remainder_bytes=part_size // 2,
         )
 
-    small = settled(load(2), start_size(load(2), WIDE, SizingState(), NOW))
-    large = settled(load(active), small)
-    assert large >= small
-    after = settled(load(2), large)
-    assert after - recommended(load(2)) < 2 * STEP, "less than two steps stay"
-    assert settled(load(2), after) == after
+    for pace in (IN_PLACE, memory_sizing.RESTART):
+        first = start_size(load(2), allowed, SizingState(), NOW)
+        small = settled(load(2), first, allowed, pace)
+        initial = start_size(SizingInputs(slots=slots, part_size=part_size), allowed, SizingState(), NOW)
+        most = small + 2 * STEP if pace is IN_PLACE else max(small, initial) + max(2 * STEP, small - initial + STEP)
+        for active in (*range(3, 50), 64, 100, 200, 400, 1000):
+            large = settled(load(active), small, allowed, pace)
+            after = settled(load(2), large, allowed, pace)
+            assert large >= small
+            assert after < most, (pace, active)
+            assert settled(load(2), after, allowed, pace) == after
 
 
 @given(inputs)
