@@ -95,18 +95,35 @@ def test_a_running_driver_gets_more_memory_without_a_restart(sink: Operated, beg
     assert len(sink.status["memory"]["changeTimes"]) == 1
 
 
-def test_memory_follows_the_active_topic_partitions_and_the_status_shows_them(
-    sink: Operated, begin: Callable[[], None]
+def test_memory_follows_the_active_topic_partitions_in_local_mode_in_both_directions(
+    sink: Operated, start: StartOperator
 ) -> None:
-    begin()
-    before = limit(sink.started())
-    busy = MemoryReport(slots=1, part_size=25 << 20, active_partitions=48, remainder_bytes=20 << 20)
-    sink.harness.report(DRIVER, report(memory=busy))
-    found = sink.wait(changed, "a change of memory")
-    assert changed(found)["reason"].endswith("; 48 active topic-partitions, 48 per slot")
+    start("--shrink-after", "1s")
+
+    def activity(count: int, applied: int) -> None:
+        """Lets the driver report this many active topic-partitions, and what its tasks use at most."""
+        memory = MemoryReport(
+            slots=1, part_size=25 << 20, active_partitions=count, remainder_bytes=12 << 20, applied_bytes=applied
+        )
+        sink.harness.report(DRIVER, report(memory=memory))
+
+    driver = sink.started()
+    small = limit(driver)
+    activity(40, small)
+    found = sink.wait(lambda found: current(found) > small, "more memory")
+    large = current(found)
+    assert changed(found)["reason"].endswith("; 40 active topic-partitions, 40 per slot")
     inputs = found["status"]["memory"]["inputs"]
-    assert (inputs["activePartitions"], inputs["remainderBytes"]) == (48, 20 << 20)
-    sink.kube.wait("Pod", DRIVER, lambda pod: has(pod) > before, what="more memory in the container")
+    assert (inputs["activePartitions"], inputs["remainderBytes"]) == (40, 12 << 20)
+    sink.kube.wait("Pod", DRIVER, lambda pod: has(pod) == large, what="more memory in the container")
+    activity(2, large)
+    found = sink.wait(lambda found: current(found) < large, "less memory", seconds=60)
+    assert changed(found)["reason"].endswith("; 2 active topic-partitions, 2 per slot")
+    assert current(found) <= small
+    activity(2, current(found))
+    pod = sink.kube.wait("Pod", DRIVER, lambda pod: has(pod) == current(found), what="less memory in the container")
+    assert pod["metadata"]["uid"] == driver["metadata"]["uid"]
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
 def test_a_running_driver_gets_less_memory_once_its_tasks_use_less(sink: Operated, start: StartOperator) -> None:
