@@ -28,7 +28,8 @@ def table() -> str:
     return "\n".join([head, "|---" * (len(EXECUTORS) + 1) + "|", *rows])
 
 
-def _cell(active: int, executors: int) -> str:
+def size(active: int, executors: int) -> int:
+    """Bytes of each executor if each active topic-partition has half a part of open objects."""
     inputs = SizingInputs(
         slots=SLOTS,
         part_size=PART_SIZE,
@@ -37,7 +38,11 @@ def _cell(active: int, executors: int) -> str:
         active_partitions=active,
         remainder_bytes=PART_SIZE // 2 if active else 0,
     )
-    return f"{recommended(inputs) // MI:,} MiB"
+    return recommended(inputs)
+
+
+def _cell(active: int, executors: int) -> str:
+    return f"{size(active, executors) // MI:,} MiB"
 
 
 def page(text: str) -> str:
