@@ -59,7 +59,8 @@ def _axes() -> list[str]:
 
 def _curve(executors: int) -> list[str]:
     """The steps of the size, and their label at the end."""
-    points, before = [], None
+    points: list[tuple[float, float]] = []
+    before = None
     for active in range(1, TO + 1):
         mib = size(active, executors) // MI
         if mib != before:

@@ -286,10 +286,10 @@ def test_kills_raise_a_driver_alone_no_further_than_its_most() -> None:
 
 
 def settled(seen: SizingInputs, current: int, allowed: Bounds = WIDE, pace: Pace = IN_PLACE) -> int:
-    """The size after some time of these inputs, with a look at each sixth of the time after which memory shrinks."""
+    """The size after some time of these inputs, with a reconcile pass at each sixth of the time after which memory shrinks."""
     state = SizingState()
-    for look in range(14):
-        now = NOW + look * pace.shrink_after // 6
+    for number in range(14):
+        now = NOW + number * pace.shrink_after // 6
         found = plan(seen, allowed, state, current=current, now=now, pace=pace)
         current, state = found.size, found.state
     return current
