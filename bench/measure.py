@@ -170,4 +170,6 @@ def _of_sink(case: Case, ended: Mapping[str, Any]) -> Result:
         "rounds_ms": rounds,
         "objects": ended["objects"],
         "spilled_mb": round(ended["spilled_bytes"] / 1e6),
+        "buffered_mb": round(ended["buffered_bytes"] / 1e6),
+        "budget_mb": round(ended["budget_bytes"] / 1e6),
     }

@@ -63,15 +63,20 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class RoundLog(Progress):
-    """A `Progress` that keeps the times of each round in ms: tasks and record, publication."""
+    """A `Progress` that keeps the times of each round in ms: tasks and record, publication. `spilled`: bytes that all
+    rounds spilled. `buffered`: the most that a topic-partition had in memory."""
 
     def __init__(self, sink: Sink) -> None:
         super().__init__(sink, clock)
         self.rounds: list[tuple[int, int]] = []
+        self.spilled = self.buffered = 0
 
     def round_completed(self, results: Any, commits: Any, *, started: int, recorded: int, ended: int) -> None:
         super().round_completed(results, commits, started=started, recorded=recorded, ended=ended)
         self.rounds.append((recorded - started, ended - recorded))
+        counts = [result.counts for result in results.values()]
+        self.spilled += sum(each.spilled_bytes for each in counts)
+        self.buffered = max(self.buffered, *(each.buffered_bytes for each in counts), 0)
 
 
 class Passes:
@@ -141,7 +146,7 @@ class Passes:
     def sink(self, what: Pass) -> dict[str, Any]:
         sink = load_sink(json.dumps(what["manifest"]))
         settings = S3Settings.of(sink.spec.s3, {})
-        memory = memory_of(sink, cores=self.cores, total=None)
+        memory = memory_of(sink, cores=self.cores, total=what.get("memory"))
         registry = None if sink.spec.format.registry is None else RegistrySettings.of(sink.spec.format.registry, {})
         schemas = open_schemas(sink.spec.format, registry, lambda seconds: False, lambda secrets: None)
         world = CoordinatorContext(
@@ -169,8 +174,9 @@ class Passes:
             "rounds_ms": tracker.rounds,
             "records_written": report.totals.records,
             "objects": report.totals.objects,
-            "spilled_bytes": report.memory.spilled_bytes,
-            "buffered_bytes": report.memory.buffered_bytes,
+            "spilled_bytes": tracker.spilled,
+            "buffered_bytes": tracker.buffered,
+            "budget_bytes": memory.budget,
         }
 
 
