@@ -286,7 +286,7 @@ def test_kills_raise_a_driver_alone_no_further_than_its_most() -> None:
 
 
 def settled(seen: SizingInputs, current: int, allowed: Bounds = WIDE, pace: Pace = IN_PLACE) -> int:
-    """The size after some time of these inputs, with a reconcile pass at each sixth of the time after which memory shrinks."""
+    """The size after some time of these inputs, with six reconcile passes until memory may shrink."""
     state = SizingState()
     for number in range(14):
         now = NOW + number * pace.shrink_after // 6
