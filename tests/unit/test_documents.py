@@ -94,6 +94,18 @@ def test_the_make_targets_of_the_quick_starts_exist() -> None:
     assert named <= set(re.findall(r"(?m)^([a-z-]+):.* ## ", text("Makefile")))
 
 
+def test_the_index_of_the_examples_links_every_manifest() -> None:
+    linked = set(re.findall(r"\]\(([^)\s]+)\)", text("examples/README.md")))
+    folders = {link.rpartition("/")[0] for link in linked if link.endswith("/README.md")}
+    manifests = {path.relative_to(ROOT / "examples") for path in (ROOT / "examples").rglob("*.yaml")}
+    assert [str(path) for path in manifests if str(path) not in linked and str(path.parent) not in folders] == []
+
+
+def test_the_readme_names_the_command_of_the_main_job_and_that_of_the_tests_before_its_first_heading() -> None:
+    top = text("README.md").partition("\n## ")[0]
+    assert {"demo", "test", "test-fast"} <= set(re.findall(r"`make ([a-z-]+)`", top))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_between_pages_have_a_target(page: Path) -> None:
     broken = []
