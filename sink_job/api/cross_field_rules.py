@@ -218,6 +218,14 @@ def _forms_of_data(spec: Spec) -> Iterator[FieldError]:
             yield FieldError(("spec", "format", name), message, depends)
 
 
+def _forms_of_columns(spec: Spec) -> Iterator[FieldError]:
+    """Settings of the output Parquet that have no default for others."""
+    output, unit = spec.format.output, spec.format.time_unit
+    if unit is not None and output is not OutputFormat.PARQUET:
+        message = f"{unit} has no effect with the output {output}: it applies to the output Parquet only; remove it"
+        yield FieldError(("spec", "format", "timeUnit"), message, (("spec", "format", "output"),))
+
+
 def _schemas_of_objects(spec: Spec) -> Iterator[FieldError]:
     """The outputs Avro and Parquet need records with schemas."""
     output, converter = spec.format.output, spec.format.converter
@@ -357,6 +365,7 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     _compression,
     check_envelope,
     _forms_of_data,
+    _forms_of_columns,
     _rotation,
     _object_size,
     _endpoint,

@@ -105,6 +105,11 @@ class LogicalTypes(StrEnum):
     AS_CONNECTOR = "AsConnector"
 
 
+class TimeUnit(StrEnum):
+    MICROS = "Micros"
+    AS_SCHEMA = "AsSchema"
+
+
 class CompressionCodec(StrEnum):
     NONE = "None"
     GZIP = "Gzip"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, StrictBool, StrictInt
 
 from sink_job.api.base_model import SpecModel, description
-from sink_job.api.compressions import default_compression
+from sink_job.api.compressions import default_compression, default_time_unit
 from sink_job.api.enums import (
     CompressionCodec,
     ConverterType,
@@ -24,6 +24,7 @@ from sink_job.api.enums import (
     StartingOffsets,
     TimestampExtractor,
     TimestampFormat,
+    TimeUnit,
     Tolerance,
     UnknownFields,
 )
@@ -145,6 +146,10 @@ class FormatSpec(SpecModel):
     logical_types: LogicalTypes = LogicalTypes.ALL
     """Logical types of Avro in Avro and Parquet: All of them, or AsConnector: those of Kafka Connect, others as plain
     long or string."""
+    time_unit: TimeUnit | None = Field(default_factory=default_time_unit)
+    """Unit of times and timestamps in milliseconds if output is Parquet, also of the timestamp in an envelope: Micros
+    writes them in microseconds, AsSchema in milliseconds, as the schema says. Iceberg has no milliseconds. Times in
+    microseconds and nanoseconds keep their unit. Default: Micros."""
     connect_names: Annotated[StrictBool, description(key="connect.meta.data")] = False
     """Write connect.name, connect.version and the like into the schema of Avro objects."""
     row_group: Annotated[int, Size(minimum=MI, maximum=512 * MI)] = 64 * MI

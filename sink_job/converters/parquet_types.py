@@ -10,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from sink_job.api.enums import TimeUnit
 from sink_job.schemas import logical
 from sink_job.schemas.avro_output import fixed_size, is_text_map, is_union, logical_name
 from sink_job.schemas.datum_settings import DatumSettings
@@ -42,6 +43,12 @@ _LOGICAL: Final = {
     "local-timestamp-nanos": pa.timestamp("ns"),
     "uuid": pa.uuid(),
 }
+_IN_MICROS: Final = {
+    "time-millis": "time-micros",
+    "timestamp-millis": "timestamp-micros",
+    "local-timestamp-millis": "local-timestamp-micros",
+}
+"""The types that `format.timeUnit: Micros` writes in another unit. Nanoseconds stay: they would lose digits."""
 
 
 def arrow_schema(schema: Schema, settings: DatumSettings, ids: FieldIds) -> pa.Schema:
@@ -80,6 +87,7 @@ class _Types:
             scale = logical.scale_of(schema)
             return pa.decimal128(max(self._settings.precision(schema), scale), scale)
         if (name := logical_name(schema)) is not None:
-            return _LOGICAL[name]
+            is_micros = self._settings.time_unit is TimeUnit.MICROS
+            return _LOGICAL[_IN_MICROS.get(name, name) if is_micros else name]
         size = fixed_size(schema)
         return _SCALARS[schema.type] if size is None else pa.binary(size)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from sink_job.converters.json_columns import UnusualValues
 from sink_job.partitioning import arrow_columns
+from sink_job.schemas.avro import logical_type
 from sink_job.schemas.avro_types import AvroType
 
 Convert = Callable[[pa.Array], pa.Array]
@@ -30,6 +31,7 @@ _RAW: Final = {
     "string": pa.string(),
     "enum": pa.dictionary(pa.int32(), pa.string()),
 }
+_MICROS: Final = pa.scalar(1_000, pa.int64())
 _DIGITS: Final = 32
 """The hexadecimal digits of a UUID."""
 
@@ -83,7 +85,7 @@ def _converter(avro: AvroType, target: pa.DataType) -> Convert:
             return _map(typed(avro.items, target.item_field), target)
         case "enum":
             return _symbols(avro.symbols, target)
-    return _scalar(target)
+    return _scalar(avro, target)
 
 
 def _validity(column: pa.Array) -> pa.Buffer | None:
@@ -190,14 +192,22 @@ def _codes(column: pa.Array, symbols: pa.StringArray) -> pa.Array:
     return pc.index_in(column.dictionary, symbols).take(column.indices)
 
 
-def _scalar(target: pa.DataType) -> Convert:
+def _scalar(avro: AvroType, target: pa.DataType) -> Convert:
     if pa.types.is_decimal(target):
         return lambda column: _decimals(column, target)
     if isinstance(target, pa.UuidType):
         return _uuids
     if pa.types.is_int32(target) or pa.types.is_date32(target) or pa.types.is_time32(target):
         return lambda column: column.cast(pa.int32()).view(target)
+    if logical_type(avro).endswith("-millis") and pa.types.is_temporal(target) and target.unit == "us":
+        return lambda column: _micros(column).view(target)
     return lambda column: column if column.type == target else column.view(target)
+
+
+def _micros(column: pa.Array) -> pa.Array:
+    """Milliseconds as microseconds. Converters accept the years 1 to 9999 and times within a day, whose microseconds
+    fit in 64 bits."""
+    return pc.multiply(column.cast(pa.int64()), _MICROS)
 
 
 def _decimals(column: pa.Array, target: pa.DataType) -> pa.Array:

@@ -17,7 +17,7 @@ import msgspec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.rotation.types import ObjectId, OpenObjectState, RotationState
 
-FORMAT = 7
+FORMAT = 8
 """Format of the ledger's files. Files of any other format are rejected (docs/compatibility.md)."""
 
 

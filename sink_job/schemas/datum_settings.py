@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from sink_job.api.enums import LogicalTypes, OutputFormat
+from sink_job.api.enums import LogicalTypes, OutputFormat, TimeUnit
 from sink_job.api.job_sections import FormatSpec
 from sink_job.schemas import logical
 from sink_job.schemas.avro import Extension
@@ -19,19 +19,27 @@ MAX_PARQUET_PRECISION: Final = 38
 
 
 class DatumSettings(msgspec.Struct, frozen=True):
-    """The settings of one sink. `output` is Avro or Parquet. `envelope`: values are fields of an envelope."""
+    """The settings of one sink. `output` is Avro or Parquet. `envelope`: values are fields of an envelope. `time_unit`
+    is that of the columns of Parquet; the data of rows have the times of their schemas."""
 
     output: OutputFormat = OutputFormat.AVRO
     logical_types: LogicalTypes = LogicalTypes.ALL
     connect_names: bool = False
     envelope: bool = False
+    time_unit: TimeUnit = TimeUnit.MICROS
 
     @classmethod
     def of(cls, settings: FormatSpec) -> DatumSettings | None:
         """The settings; None for an output whose values are no Avro data."""
         if not settings.output.has_datums:
             return None
-        return cls(settings.output, settings.logical_types, settings.connect_names, settings.envelope)
+        return cls(
+            settings.output,
+            settings.logical_types,
+            settings.connect_names,
+            settings.envelope,
+            settings.time_unit or TimeUnit.MICROS,
+        )
 
     @property
     def is_parquet(self) -> bool:

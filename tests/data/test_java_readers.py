@@ -67,6 +67,9 @@ def test_spark_reads_the_other_types_with_a_schema(spark: SparkSession, tmp_path
 
 
 def _raw(case: Case) -> tuple[Any, ...]:
+    """Milliseconds are in microseconds in Parquet."""
+    if case.name == "time_millis":
+        return tuple(1_000 * each for each in case.values)
     return case.read if case.spark == "binary" else case.values
 
 

@@ -96,6 +96,11 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         [{"spec.format": {"output": "Parquet", "compression": "Deflate"}}],
         _COMPRESSION.format("Parquet", "Snappy, None, Gzip, Zstd, Lz4, Brotli"),
     ),
+    (
+        "a unit of times without Parquet",
+        [{"spec.format.timeUnit": "AsSchema"}],
+        "spec.format.timeUnit has no effect without the output Parquet",
+    ),
     ("Field without fields", [{"spec.partitioner": {"type": "Field"}}], "spec.partitioner.fields is missing"),
     ("fields without Field", [HOURLY, {"spec.partitioner.fields": ["a"]}], "spec.partitioner.fields has no effect"),
     ("Time without duration", [TIME, {"spec.partitioner.duration": ABSENT}], "spec.partitioner.duration is missing"),

@@ -219,6 +219,16 @@ def _compressions() -> Iterator[CelRule]:
         )
 
 
+def _columns() -> Iterator[CelRule]:
+    """Settings of the output Parquet without a default in the CRD."""
+    here = "spec.format"
+    yield CelRule(
+        here,
+        either("self.output == 'Parquet'", "!has(self.timeUnit)"),
+        f"{here}.timeUnit has no effect without the output Parquet: remove it",
+    )
+
+
 def _fixed_paths() -> Iterator[CelRule]:
     here = "self.partitioner.pathFormat"
     for kind in (PartitionerType.HOURLY, PartitionerType.DAILY):
@@ -385,6 +395,7 @@ RULES: Final[tuple[CelRule, ...]] = (
     *_kafka(),
     *_partitioner(),
     *_compressions(),
+    *_columns(),
     *_fixed_paths(),
     *_values_with_fields(),
     *_rotation(),

@@ -46,6 +46,12 @@ INVALID = [
         "or Parquet",
     ),
     case(
+        "a unit of times without Parquet",
+        {"spec.format.timeUnit": "Micros"},
+        "spec.format.timeUnit: Micros has no effect with the output Json: it applies to the output Parquet only; "
+        "remove it",
+    ),
+    case(
         "names of Connect without an Avro schema",
         {"spec.format": {"converter": "Bytes", "output": "Bytes", "connectNames": True}},
         "spec.format.connectNames: true has no effect with the output Bytes: remove it, or use the output Avro or "

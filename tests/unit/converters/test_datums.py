@@ -245,7 +245,7 @@ def test_a_message_has_parquets_types() -> None:
             "inner": None,
         }
     ]
-    assert found.schema.field("at").type == pa.timestamp("ms", "UTC")
+    assert found.schema.field("at").type == pa.timestamp("us", "UTC")
 
 
 def test_an_unsigned_integer_that_is_too_large_is_a_data_error_of_its_field() -> None:
@@ -322,7 +322,7 @@ def test_an_envelope_is_typed() -> None:
 
 def test_an_envelope_has_parquets_types() -> None:
     found = table(convert_envelope(envelope(AMOUNT, {"amount": 1.25, "at": 1000, "n": 3}), settings=PARQUET))
-    assert found.schema.types == [pa.decimal128(38, 2), pa.timestamp("ms", "UTC"), pa.int32()]
+    assert found.schema.types == [pa.decimal128(38, 2), pa.timestamp("us", "UTC"), pa.int32()]
     assert found.to_pylist() == [{"amount": Decimal("1.25"), "at": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "n": 3}]
 
 

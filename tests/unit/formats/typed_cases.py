@@ -74,6 +74,7 @@ def nanos(tz: str | None) -> tuple[Any, ...]:
     return tuple(pd.Timestamp(each, unit="ns", tz=tz) for each in _NANOS)
 
 
+_UNITS: Final = {"us": "MICROS", "ns": "NANOS"}
 _NANOS: Final = (-1, 1_700_000_000_123_456_789)
 _SCALARS = [
     plain("boolean", "boolean", (True, False), ("BOOLEAN", "Boolean", "boolean", "bool"), "boolean _"),
@@ -152,7 +153,6 @@ _DECIMALS = [
 
 def _time(unit: str, kind: str, values: tuple[int, ...], step: timedelta) -> Case:
     """A time of day. Spark 4.2 does not infer the type."""
-    short, bits = {"millis": ("ms", "32"), "micros": ("us", "64")}[unit]
     return Case(
         f"time_{unit}",
         logical(kind, f"time-{unit}"),
@@ -160,16 +160,16 @@ def _time(unit: str, kind: str, values: tuple[int, ...], step: timedelta) -> Cas
         of_day(values, step),
         duckdb="TIME",
         polars="Time",
-        spark={"int": "int", "long": "bigint"}[kind],
-        arrow=f"time{bits}[{short}]",
-        footer=f"int{bits} _ (TIME({unit.upper()},false))",
+        spark="bigint",
+        arrow="time64[us]",
+        footer="int64 _ (TIME(MICROS,false))",
         spark_infers=False,
     )
 
 
 def _timestamp(unit: str, read: Callable[[str | None], tuple[Any, ...]], *, is_local: bool) -> Case:
     """A timestamp. Spark 4.2 does not infer those in ns."""
-    short, values = {"millis": ("ms", TIMES), "micros": ("us", TIMES), "nanos": ("ns", _NANOS)}[unit]
+    short, values = ("ns", _NANOS) if unit == "nanos" else ("us", TIMES)
     duck = "TIMESTAMP" if is_local else "TIMESTAMP WITH TIME ZONE"
     spark = "timestamp_ntz" if is_local else "timestamp"
     if unit == "nanos":
@@ -185,7 +185,7 @@ def _timestamp(unit: str, read: Callable[[str | None], tuple[Any, ...]], *, is_l
         polars=f"Datetime(time_unit='{short}', time_zone={zone})",
         spark=spark,
         arrow=f"timestamp[{short}]" if is_local else f"timestamp[{short}, tz=UTC]",
-        footer=f"int64 _ (TIMESTAMP({unit.upper()},{'false' if is_local else 'true'}))",
+        footer=f"int64 _ (TIMESTAMP({_UNITS[short]},{'false' if is_local else 'true'}))",
         spark_infers=unit != "nanos",
         in_avro=values if unit == "nanos" else None,
     )

@@ -87,11 +87,11 @@ def _column(
 
 _INT32, _INT64 = ("INTEGER", "Int32", "int", "int32"), ("BIGINT", "Int64", "bigint", "int64")
 _TEXT = ("VARCHAR", "String", "string", "string")
-_MILLIS = (
+_MICROS = (
     "TIMESTAMP WITH TIME ZONE",
-    "Datetime(time_unit='ms', time_zone='UTC')",
+    "Datetime(time_unit='us', time_zone='UTC')",
     "timestamp",
-    "timestamp[ms, tz=UTC]",
+    "timestamp[us, tz=UTC]",
 )
 _AT = (datetime(1970, 1, 1, 0, 0, 1, 2000, UTC), datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC))
 """1.002 s after the epoch, and 1 ms before it."""
@@ -121,7 +121,7 @@ class ProtobufColumns:
             ('STRUCT("value" BIGINT)', "Struct({'value': Int64})", "struct<value:bigint>", "struct<value: int64>"),
             "optional group _ { optional int64 value; }",
         ),
-        _column("at", _AT, _MILLIS, "optional int64 _ (TIMESTAMP(MILLIS,true))"),
+        _column("at", _AT, _MICROS, "optional int64 _ (TIMESTAMP(MICROS,true))"),
         _column(
             "took",
             ({"seconds": 3, "nanos": 4}, None),
@@ -175,7 +175,7 @@ class EnvelopeColumns:
     cases: Sequence[Case] = (
         _column("tiny", (-128, None), _INT32, "optional int32 _"),
         _column("short", (-32_768, 32_767), _INT32, "required int32 _"),
-        _column("at", _AT, _MILLIS, "required int64 _ (TIMESTAMP(MILLIS,true))"),
+        _column("at", _AT, _MICROS, "required int64 _ (TIMESTAMP(MICROS,true))"),
         _column("raw", (b"\0\xff", b""), ("BLOB", "Binary", "binary", "binary"), "required binary _"),
         _column(
             "by_number",

@@ -37,9 +37,9 @@ DAMAGED: dict[str, Callable[[bytes], bytes]] = {
     "not gzip": lambda content: b"not gzip",
     "cut short": lambda content: content[: len(content) // 2],
     "not JSON": lambda content: gzip.compress(b"not JSON"),
-    "other JSON": lambda content: gzip.compress(b'{"format": 7, "kind": 1}'),
-    "deep JSON": lambda content: gzip.compress(b'{"format": 7, "other": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
-    "not text": lambda content: gzip.compress(b'{"format": 7, "attempt": "\xff"}'),
+    "other JSON": lambda content: gzip.compress(b'{"format": 8, "kind": 1}'),
+    "deep JSON": lambda content: gzip.compress(b'{"format": 8, "other": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    "not text": lambda content: gzip.compress(b'{"format": 8, "attempt": "\xff"}'),
 }
 
 
@@ -50,7 +50,7 @@ def sink_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorySinkF
 
 @pytest.mark.parametrize(
     ("document", "number"),
-    [({"number": 1, "named": []}, 1), ({"format": 6, "number": 1}, 6), ({"format": 8, "closed": {}}, 8)],
+    [({"number": 1, "named": []}, 1), ({"format": 7, "number": 1}, 7), ({"format": 9, "closed": {}}, 9)],
     ids=["the first format, without a format field", "an older format", "a newer format"],
 )
 def test_a_ledger_of_another_format_is_rejected_with_both_formats(
@@ -61,7 +61,7 @@ def test_a_ledger_of_another_format_is_rejected_with_both_formats(
     error = error_of(lambda: sink_fixture.run(LOG))
     assert isinstance(error, ConfigurationError)
     assert f"{key} has ledger format {number}; " in str(error)
-    assert " format 7 only" in str(error)
+    assert " format 8 only" in str(error)
 
 
 def test_every_file_of_the_ledger_contains_its_format(sink_fixture: MemorySinkFixture) -> None:
@@ -69,7 +69,7 @@ def test_every_file_of_the_ledger_contains_its_format(sink_fixture: MemorySinkFi
     folders = {"ledger", "snapshot", "intent"}
     names = [key for key in sink_fixture.s3.objects if key.removeprefix(sink_fixture.root).split("/")[0] in folders]
     assert {name.removeprefix(sink_fixture.root).split("/")[0] for name in names} == folders
-    assert {msgspec.json.decode(gzip.decompress(sink_fixture.s3.get(name)))["format"] for name in names} == {7}
+    assert {msgspec.json.decode(gzip.decompress(sink_fixture.s3.get(name)))["format"] for name in names} == {8}
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -136,7 +136,7 @@ def partitions_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     return list(record.get("partitions", {}).values())
 
 
-@pytest.mark.parametrize("document", [{"format": 8, "sequence": 2}, {"named": []}], ids=["newer", "older"])
+@pytest.mark.parametrize("document", [{"format": 9, "sequence": 2}, {"named": []}], ids=["newer", "older"])
 def test_a_record_of_another_format_fences_a_running_driver(
     sink_fixture: MemorySinkFixture, document: dict[str, Any]
 ) -> None:
