@@ -159,7 +159,8 @@ class FormatSpec(SpecModel):
     """Size of a block if output is Avro: it ends at the first record at which its records reach this size, before
     compression."""
     dictionary: StrictBool = True
-    """Use dictionary pages if output is Parquet. Enums always have them."""
+    """Dictionaries if output is Parquet: a column has one in each row group where a sample of its values says that it
+    becomes smaller. With false only columns of enums have one."""
     envelope: StrictBool = False
     """Write key, headers, timestamp, timestampType, topic, partition and offset beside the value, in the same object,
     for the outputs Json, Avro and Parquet."""

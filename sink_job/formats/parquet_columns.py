@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,14 @@ _OFFSET: Final = 4
 """The size of the offset of a list or a text in bytes."""
 
 
+class Leaf(NamedTuple):
+    """A column of Parquet: its path, such as `a.list.element`, its type and its values."""
+
+    path: str
+    type: pa.DataType
+    arrays: list[pa.Array]
+
+
 def columns_with_statistics(table: pa.Table) -> list[str]:
     """The paths of the columns of Parquet, such as `a.list.element`, whose values of `table` contain no NaN.
 
@@ -23,30 +31,25 @@ def columns_with_statistics(table: pa.Table) -> list[str]:
     contain dots: two columns with the same path have the same choice.
     """
     columns = zip(table.column_names, table.columns, strict=True)
-    leaves = [leaf for name, column in columns for leaf in _leaves(name, column.type, column.chunks)]
-    with_nan = {path for path, _, arrays in leaves if any(map(_has_nan, arrays))}
-    return [path for path, _, _ in leaves if path not in with_nan]
-
-
-def enum_paths(schema: pa.Schema) -> list[str]:
-    """The paths of the columns of Parquet whose values are indexes of a dictionary."""
-    leaves = (leaf for field in schema for leaf in _leaves(field.name, field.type, []))
-    return [path for path, kind, _ in leaves if pa.types.is_dictionary(kind)]
+    found = [leaf for name, column in columns for leaf in leaves(name, column)]
+    with_nan = {leaf.path for leaf in found if any(map(_has_nan, leaf.arrays))}
+    return [leaf.path for leaf in found if leaf.path not in with_nan]
 
 
 def decoded_size(table: pa.Table) -> int:
     """The size of the columns of a table in bytes. It depends on the values alone."""
-    return sum(_size(chunk) for column in table.columns for chunk in column.chunks)
+    return sum(array_size(chunk) for column in table.columns for chunk in column.chunks)
 
 
-def _size(array: pa.Array) -> int:
+def array_size(array: pa.Array) -> int:
+    """The size of a column in bytes, with an offset for each text and list."""
     kind = array.type
     if pa.types.is_struct(kind):
-        return sum(_size(array.field(number)) for number in range(kind.num_fields))
+        return sum(array_size(array.field(number)) for number in range(kind.num_fields))
     if pa.types.is_map(kind):
-        return _OFFSET * len(array) + _size(array.keys) + _size(array.items)
+        return _OFFSET * len(array) + array_size(array.keys) + array_size(array.items)
     if pa.types.is_list(kind):
-        return _OFFSET * len(array) + _size(array.values)
+        return _OFFSET * len(array) + array_size(array.values)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return _OFFSET * len(array) + int(np.ptp(arrow_columns.bounds(array)[[0, -1]]))
     width: int = _storage(kind).bit_width
@@ -59,8 +62,12 @@ def _storage(kind: pa.DataType) -> pa.DataType:
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
-def _leaves(path: str, kind: pa.DataType, arrays: list[pa.Array]) -> Iterator[tuple[str, pa.DataType, list[pa.Array]]]:
-    """The columns of Parquet in a column of the table, each with its path, type and arrays."""
+def leaves(name: str, column: pa.ChunkedArray) -> Iterator[Leaf]:
+    """The columns of Parquet in the column `name` of a table."""
+    return _leaves(name, column.type, column.chunks)
+
+
+def _leaves(path: str, kind: pa.DataType, arrays: list[pa.Array]) -> Iterator[Leaf]:
     if pa.types.is_struct(kind):
         for number in range(kind.num_fields):
             field = kind.field(number)
@@ -71,7 +78,7 @@ def _leaves(path: str, kind: pa.DataType, arrays: list[pa.Array]) -> Iterator[tu
     elif pa.types.is_list(kind):
         yield from _leaves(f"{path}.list.element", kind.value_type, [each.values for each in arrays])
     else:
-        yield path, kind, arrays
+        yield Leaf(path, kind, arrays)
 
 
 def _has_nan(array: pa.Array) -> bool:

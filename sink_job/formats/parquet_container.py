@@ -25,13 +25,13 @@ from sink_job.api.job_sections import FormatSpec
 from sink_job.converters.row_reader import RowReader
 from sink_job.engine.container_memory import release_free_memory
 from sink_job.formats.containers import Block, datums
-from sink_job.formats.parquet_columns import columns_with_statistics, decoded_size, enum_paths
+from sink_job.formats.parquet_columns import columns_with_statistics, decoded_size
+from sink_job.formats.parquet_encodings import DICTIONARY_BYTES, column_encodings
 
 MAGIC: Final = b"PAR1"
 GZIP_LEVEL: Final = 6
 BROTLI_LEVEL: Final = 5
 PAGE_BYTES: Final = 1 << 20
-DICTIONARY_BYTES: Final = 1 << 20
 MAX_DECODED: Final = 1.5
 """The size of the columns at which a row group ends, in multiples of `block_size`. Columns of nulls and of small
 integers are up to eight times as large as their rows."""
@@ -59,12 +59,12 @@ class ParquetContainer:
     is_container = True
 
     def __init__(self, reader: RowReader, codec: ParquetCodec, *, block_size: int, dictionary: bool) -> None:
-        """`block_size` are the bytes of rows at which a row group ends."""
+        """`block_size` are the bytes of rows at which a row group ends. `dictionary`: columns that become smaller by a
+        dictionary have one. Those of enums always do."""
         self.block_size = block_size
         self._reader = reader
         self._codec = codec
         self._dictionary = dictionary
-        self._enums = enum_paths(reader.arrow_schema)
         self._dictionary_bytes = max(DICTIONARY_BYTES, reader.symbols_size + 1)
 
     def header(self) -> bytes:
@@ -95,21 +95,23 @@ class ParquetContainer:
         """Appends a row group at `position` in the object to `data`. Returns its metadata."""
         stream = _OffsetStream(data)
         file = pa.PythonFile(stream, mode="w")
-        writer = self._writer(file, columns_with_statistics(table))
+        writer = self._writer(file, table)
         stream.move(file, position)
         writer.write_table(table, row_group_size=len(table))
         writer.close()
         stream.remove_footer()
         return writer.writer.metadata
 
-    def _writer(self, file: pa.PythonFile, with_statistics: list[str]) -> Any:
+    def _writer(self, file: pa.PythonFile, table: pa.Table) -> Any:
+        chosen = column_encodings(table, dictionary=self._dictionary, compresses=self._codec.name != "none")
         return pq.ParquetWriter(
             file,
             self._reader.arrow_schema,
             compression=self._codec.name,
             compression_level=self._codec.level,
-            use_dictionary=self._dictionary or self._enums,
-            write_statistics=with_statistics or False,
+            use_dictionary=chosen.dictionaries,
+            column_encoding=chosen.encodings,
+            write_statistics=columns_with_statistics(table) or False,
             write_page_index=True,
             store_schema=False,
             version="2.6",

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from sink_job.api.enums import OutputFormat
 from sink_job.schemas.datum_settings import DatumSettings
 from tests.unit.converters.avro_data import without_logical_types
+from tests.unit.formats import test_parquet_encodings
 from tests.unit.formats.typed_cases import Case
 from tests.unit.formats.typed_objects import (
     ALL,
@@ -73,7 +74,13 @@ def _raw(case: Case) -> tuple[Any, ...]:
     return case.read if case.spark == "binary" else case.values
 
 
-@pytest.mark.parametrize("name", ["time_millis", "uuid", "timestamp_nanos"])
+def test_spark_reads_deltas_and_dictionaries(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(test_parquet_encodings.body())
+    assert spark.read.parquet(str(path)).toArrow().to_pylist() == test_parquet_encodings.RECORDS
+
+
+@pytest.mark.parametrize("name", ["uuid", "timestamp_nanos"])
 def test_spark_does_not_infer_some_types(spark: SparkSession, tmp_path: Path, name: str) -> None:
     """As in docs/schemas.md. A version that infers them makes this test fail, so that the page is changed."""
     column = next(each for each in NOT_INFERRED if each.name == name)

@@ -112,7 +112,15 @@ def test_the_timestamp_of_an_envelope_has_the_unit(unit: TimeUnit, expected: str
     datums = DatumSettings.of(settings)
     assert datums
     schema = envelope_schema(SCHEMA, KEY_BYTES)
-    one = {"key": None, "headers": [], "timestamp": 1, "timestampType": None, "topic": "t", "partition": 0, "offset": 0}
+    one: dict[str, Any] = {
+        "key": None,
+        "headers": [],
+        "timestamp": 1,
+        "timestampType": None,
+        "topic": "t",
+        "partition": 0,
+        "offset": 0,
+    }
     data = datum_encoder(schema, datums)({**one, "value": record(1, 1)})
     rows = LengthPrefixed().encode(pa.array([data], pa.binary())).to_pylist()
     found = pq.read_table(io.BytesIO(b"".join(parts_of(rows, container_encoder(settings, schema)("key")))))
