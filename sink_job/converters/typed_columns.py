@@ -31,7 +31,6 @@ _RAW: Final = {
     "string": pa.string(),
     "enum": pa.dictionary(pa.int32(), pa.string()),
 }
-_MICROS: Final = pa.scalar(1_000, pa.int64())
 _DIGITS: Final = 32
 """The hexadecimal digits of a UUID."""
 
@@ -207,7 +206,7 @@ def _scalar(avro: AvroType, target: pa.DataType) -> Convert:
 def _micros(column: pa.Array) -> pa.Array:
     """Milliseconds as microseconds. Converters accept the years 1 to 9999 and times within a day, whose microseconds
     fit in 64 bits."""
-    return pc.multiply(column.cast(pa.int64()), _MICROS)
+    return pc.multiply(column.cast(pa.int64()), 1_000)
 
 
 def _decimals(column: pa.Array, target: pa.DataType) -> pa.Array:
