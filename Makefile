@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock crd chart demo demo-up demo-down demo-cluster recording test test-fast test-cluster prepare-cluster \
+.PHONY: help setup lock crd golden chart demo demo-up demo-down demo-cluster recording test test-fast test-cluster prepare-cluster \
 	prepare-test coverage chaos fuzz lint lint-workflows format bench bench-operator clean
 
 help: ## this list
@@ -90,6 +90,9 @@ crd: setup ## crds/, the CustomResourceDefinition, from the models of sink_job.a
 	@$(BIN)/python -m s3sink_operator.crd > $(CRD).new
 	@mv $(CRD).new $(CRD)
 	@for copy in $(CHARTS_CRD); do cp $(CRD) $$copy; done
+
+golden: setup ## accept a change of keys, bytes or ledger types: make golden ENTRY="part of its entry in CHANGELOG.md"
+	@PYTHONPATH=operator $(BIN)/python -m tests.golden --entry "$(ENTRY)"
 
 chart: setup ## what the chart and Argo CD keep as copies: the table of values, the CRD, the settings of argocd-cm
 	@$(BIN)/python tools/chart.py
