@@ -83,7 +83,7 @@ def _choices(rng: np.random.Generator, distinct: int) -> pa.Array:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Stands for the reader of rows: the columns are there already."""
+    """Replaces the reader of rows: the columns are there already."""
 
     arrow_schema: pa.Schema
     symbols_size: int = 0
