@@ -239,7 +239,10 @@ def _make_template(template: Path) -> None:
 
 
 def _kafka_uuid() -> str:
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """As by Kafka's `Uuid.randomUuid`: not with a hyphen first, which the formatter takes for an option."""
+    while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return made
 
 
 def _java(main: str, *arguments: str, options: Sequence[str]) -> list[str | Path]:

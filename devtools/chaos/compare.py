@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from devtools import bucket_listing
 from devtools.chaos import containers
+from devtools.chaos.value_forms import ValueForm
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -28,7 +29,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f/]")
 
 
 class LoggedRecord(NamedTuple):
-    """A record that is or was in Kafka; `timestamp` in ms."""
+    """A record that is or was in Kafka; `timestamp` in ms, `value` as `ValueForm.content`."""
 
     partition: int
     offset: int
@@ -37,15 +38,13 @@ class LoggedRecord(NamedTuple):
 
 
 class TopicLog:
-    """The committed records of a topic; records that Kafka has deleted are kept.
+    """The committed records of a topic; records that Kafka has deleted are kept. `form` is that of its values."""
 
-    With `has_containers` the records of objects are canonical (`containers.canonical`), and not as they came."""
-
-    def __init__(self, bootstrap: str, topic: str, *, has_containers: bool = False) -> None:
+    def __init__(self, bootstrap: str, topic: str, form: ValueForm | None = None) -> None:
         self.topic = topic
         self.records: dict[int, dict[int, LoggedRecord]] = {}
         self.ends: dict[int, int] = {}
-        self._has_containers = has_containers
+        self.form = form or ValueForm()
         self._offsets: dict[tuple[int, bytes], list[int]] = {}
         self._bootstrap = bootstrap
 
@@ -90,16 +89,18 @@ class TopicLog:
         assert partition is not None
         assert offset is not None
         value = message.value()
-        kept = LoggedRecord(partition, offset, timestamp[1], value if value is None else bytes(value))
+        kept = LoggedRecord(
+            partition, offset, timestamp[1], value if value is None else self.form.content(bytes(value))
+        )
         self.records.setdefault(partition, {})[offset] = kept
         self.ends[partition] = offset + 1
         if kept.value is not None:
-            of_object = containers.canonical(kept.value) if self._has_containers else kept.value
-            self._offsets.setdefault((partition, of_object), []).append(offset)
+            self._offsets.setdefault((partition, self.form.identity(kept.value)), []).append(offset)
 
-    def offset_of(self, partition: int, value: bytes, after: int) -> int | None:
-        """The first offset above `after` with this value, as objects have it; None if there is none."""
-        return next((offset for offset in self._offsets.get((partition, value), ()) if offset > after), None)
+    def offset_of(self, partition: int, record: bytes, after: int) -> int | None:
+        """The first offset above `after` of this record of an object; None if there is none."""
+        offsets = self._offsets.get((partition, self.form.identity(record)), ())
+        return next((offset for offset in offsets if offset > after), None)
 
 
 @dataclass(frozen=True)
@@ -109,16 +110,16 @@ class ComparisonSettings:
     partitioner: Mapping[str, Any]
     rotation: Mapping[str, Any]
     extension: str
+    compatibility: str = "None"
 
     @classmethod
     def of(cls, spec: Mapping[str, Any]) -> ComparisonSettings:
         form = spec.get("format", {})
-        container = containers.extension(form)
-        if container is not None:
-            return cls(spec.get("partitioner", {}), spec.get("rotation", {}), container)
         name = ".bin" if form.get("output") == "Bytes" else ".json"
         packed = {"Gzip": ".gz", "Zstd": ".zst"}.get(form.get("compression", "None"), "")
-        return cls(spec.get("partitioner", {}), spec.get("rotation", {}), name + packed)
+        extension = containers.extension(form) or name + packed
+        compatibility = spec.get("schemaCompatibility", "None")
+        return cls(spec.get("partitioner", {}), spec.get("rotation", {}), extension, compatibility)
 
     def path(self, record: LoggedRecord) -> str | re.Pattern[str]:
         """The directory below the topic; a pattern if it depends on the driver's clock."""
@@ -158,20 +159,17 @@ class ComparisonSettings:
         local = local.replace(minute=local.minute - local.minute % duration)
         return local.strftime(STRFTIME[self.partitioner["pathFormat"]])
 
-    def too_large(self, lines: list[bytes]) -> str | None:
+    def too_large(self, lines: list[bytes], form: ValueForm) -> str | None:
         """The reason why the rotation should have closed an object before it held these lines; None if there is
         none."""
         limit = self.rotation.get("flushSize")
         if limit is not None and len(lines) > limit:
             return f"{len(lines)} records, but flushSize is {limit}"
         largest = self.rotation.get("maxBytes")
-        size = sum(map(self._row_size, lines[:-1]))
-        if isinstance(largest, int) and size >= largest:
-            return f"{size} bytes before its last record, but maxBytes is {largest}"
-        return None
-
-    def _row_size(self, line: bytes) -> int:
-        return containers.row_size(line) if containers.is_container(self.extension) else len(line) + 1
+        if not isinstance(largest, int):
+            return None
+        size = sum(form.row_size(line, self.extension) for line in lines[:-1])
+        return f"{size} bytes before its last record, but maxBytes is {largest}" if size >= largest else None
 
 
 STRFTIME = {
@@ -289,7 +287,7 @@ class Comparison:
         if name is None:
             return [f"{key}: not a key of this sink"]
         try:
-            lines = self._lines(key)
+            lines = self.log.form.records(key, bucket_listing.body(self._client, self._bucket, key))
         except Exception as error:
             return [f"{key}: cannot be read: {type(error).__name__}: {error}"]
         self.objects[key] = ComparedObject(etag, len(lines), size)
@@ -308,13 +306,6 @@ class Comparison:
             records.append(self.log.records[partition][offset])
         return wrong[:5] + self._misplaced(key, name["path"], name["extension"], records, lines)
 
-    def _lines(self, key: str) -> list[bytes]:
-        """The records of an object. Raises the errors of the libraries that read it."""
-        body = bucket_listing.body(self._client, self._bucket, key)
-        if containers.is_container(key):
-            return containers.records(key, body)
-        return bucket_listing.decompressed(body, key).removesuffix(b"\n").split(b"\n")
-
     def _misplaced(
         self, key: str, path: str, extension: str, records: list[LoggedRecord], lines: list[bytes]
     ) -> list[str]:
@@ -326,9 +317,8 @@ class Comparison:
             reasons.append(reason)
         return [f"{key}: {'; '.join(reasons)}"]
 
-    @staticmethod
     def _why_not(
-        settings: ComparisonSettings, path: str, extension: str, records: list[LoggedRecord], lines: list[bytes]
+        self, settings: ComparisonSettings, path: str, extension: str, records: list[LoggedRecord], lines: list[bytes]
     ) -> str | None:
         if extension != settings.extension:
             return f"ends with {extension} instead of {settings.extension}"
@@ -337,4 +327,5 @@ class Comparison:
             fits = path == expected if isinstance(expected, str) else expected.fullmatch(path)
             if not fits:
                 return f"offset {record.offset} belongs below {expected}"
-        return settings.too_large(lines)
+        form, contents = self.log.form, [record.value or b"" for record in records]
+        return settings.too_large(lines, form) or form.why_not(settings.compatibility, contents, lines)

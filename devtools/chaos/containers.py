@@ -107,14 +107,15 @@ def is_container(key: str) -> bool:
 
 def records(key: str, body: bytes) -> list[bytes]:
     """The records of an object, each as by `canonical`. Raises the errors of fastavro and DuckDB."""
-    return [_canonical(each) for each in (_avro(body) if key.endswith(".avro") else _parquet(body))]
+    return [_canonical(each) for each in (_avro(body) if key.endswith(".avro") else parquet_rows(body))]
 
 
 def _avro(body: bytes) -> list[Any]:
     return list(fastavro.reader(io.BytesIO(body)))
 
 
-def _parquet(body: bytes) -> list[Any]:
+def parquet_rows(body: bytes) -> list[Any]:
+    """The rows of a Parquet file as DuckDB reads them, as dicts."""
     with tempfile.NamedTemporaryFile(suffix=".parquet") as file, duckdb.connect() as connection:
         file.write(body)
         file.flush()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from devtools.chaos import limits
+from devtools.chaos.registry import KeptRegistry
 from devtools.faults.s3_proxy import FaultProxy
 from devtools.faults.s3_requests import S3Request
 from devtools.kafka import KafkaBroker
@@ -39,21 +40,25 @@ class VersioningGW(VersityGW):
 
 
 class Servers:
-    """A broker and an S3 server with data in `folder`."""
+    """A broker, an S3 server and a schema registry with data in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "kafka").mkdir()
         (folder / "s3").mkdir()
+        (folder / "registry").mkdir()
         self.broker = KafkaBroker(folder / "kafka", short_lived=True)
         self.s3 = VersioningGW(folder / "s3")
+        self.registry = KeptRegistry(folder / "registry")
 
     def start(self) -> None:
         self.broker.start()
         self.s3.start()
+        self.registry.start()
 
     def kill(self) -> None:
         self.broker.kill()
         self.s3.kill()
+        self.registry.kill()
 
     def client(self) -> S3Client:
         return self.s3.client()
@@ -173,13 +178,15 @@ class Fleet:
         return Process([*words, program, command, path, *arguments], log=log, env=env, cwd=self.folder)
 
     def _manifest(self, endpoint: str) -> dict[str, Any]:
+        sections = {name: section for name, section in self.spec.items() if isinstance(section, Mapping)}
         spec = local_spec(
             bootstrap=self.servers.broker.bootstrap,
             topics=[self.topic],
             endpoint=endpoint,
             bucket=self.bucket,
-            **self.spec,
+            **sections,
         )
+        spec |= {name: value for name, value in self.spec.items() if name not in sections}
         return short_run(manifest(self.name, {name: section for name, section in spec.items() if section}))
 
     def close(self) -> None:

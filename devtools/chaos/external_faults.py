@@ -6,7 +6,7 @@ import random
 import time
 
 from devtools import bucket_listing
-from devtools.chaos import limits
+from devtools.chaos import limits, registry_plan
 from devtools.chaos.drivers import DriverProcess, is_record
 from devtools.chaos.fault_points import any_point, kill_at, target, terminate_with
 from devtools.chaos.load import Burst
@@ -126,7 +126,8 @@ def growth(scenario: Scenario, rng: random.Random) -> None:
 
 
 def edit(scenario: Scenario, rng: random.Random) -> None:
-    """Changes rotation and partitioner of the manifest before the next start."""
+    """Changes rotation and partitioner of the manifest before the next start, with a registry also
+    `schemaCompatibility`."""
     driver = scenario.running_driver()
     if rng.random() < 0.5:
         scenario.kill(driver)
@@ -138,7 +139,8 @@ def edit(scenario: Scenario, rng: random.Random) -> None:
         for each in plan_scenarios(rng.getrandbits(32), 60)
         if reads_value or "Field" not in str(each.spec["partitioner"])
     ]
-    scenario.edit(rng.choice(others))
+    compatibility = rng.choice(registry_plan.COMPATIBILITIES) if scenario.registered and rng.random() < 0.5 else None
+    scenario.edit(rng.choice(others), compatibility)
     scenario.fired["edits"] += 1
 
 

@@ -1,6 +1,7 @@
 """The faults. Each takes a scenario under load and a random generator, injects one fault, and checks how drivers end.
 
-Expected exit codes: 0 after SIGTERM, 3 only if another driver has claimed the ledger, 75, and those of a SIGKILL.
+Expected exit codes: 0 after SIGTERM, 3 only if another driver has claimed the ledger, 7 only if the registry denies
+access or has another schema under an id, 75, and those of a SIGKILL.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 
-from devtools.chaos import external_faults, process_faults, server_faults
+from devtools.chaos import external_faults, process_faults, registry_faults, server_faults
 from devtools.chaos.scenario import Scenario
 
 Fault = Callable[[Scenario, random.Random], None]
@@ -48,5 +49,13 @@ FAULTS: Mapping[str, Fault] = {
     "edit": external_faults.edit,
     "reader": external_faults.reader,
     "group-reset": external_faults.group_reset,
+    "registry-kill": registry_faults.registry_kill,
+    "registry-pause": registry_faults.registry_pause,
+    "registry-slow": registry_faults.registry_slow,
+    "registry-status": registry_faults.registry_status,
+    "registry-denied": registry_faults.registry_denied,
+    "registry-late": registry_faults.registry_late,
+    "registry-changed": registry_faults.registry_changed,
+    "registry-outage": registry_faults.registry_outage,
 }
 """The faults by the names of `scenario_plan.FAULTS`."""

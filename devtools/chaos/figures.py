@@ -41,7 +41,8 @@ class Figures:
         return (
             f"{self.cycles} cycles in {self.scenarios} scenarios, {self.drivers} drivers, {self.records:,} records in "
             f"{self.objects:,} objects compared, {self.verified} scenarios passed verify --deep, "
-            f"{self.seconds / 60:.1f} minutes, {len(self.findings)} findings"
+            f"{self.seconds / 60:.1f} minutes, {60 * self.cycles / max(self.seconds, 1):.1f} cycles a minute, "
+            f"{len(self.findings)} findings"
         )
 
 

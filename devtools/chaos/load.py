@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -33,7 +33,8 @@ class Burst:
     """`records` over about `seconds`, to the partitions `active`, with values of `smallest` to `largest` bytes.
 
     `transactional` is the share of batches in transactions, `aborted` the share of those that are aborted; record
-    times are up to `late_hours` before now, out of order. `nulls` and `broken` are fractions of records.
+    times are up to `late_hours` before now, out of order. `nulls` and `broken` are fractions of records. With a
+    registry the producers choose one of the `versions` of the schema for `run` records at a time.
     """
 
     records: int
@@ -46,6 +47,26 @@ class Burst:
     late_hours: float = 3.0
     nulls: float = 0.0
     broken: float = 0.0
+    versions: tuple[int, ...] = (1,)
+    run: int = 50
+
+
+Values = Callable[[random.Random, str, int, Burst], bytes | None]
+"""Makes the value of an identity and a time in ms."""
+
+
+def base_fields(rng: random.Random, identity: str, at_ms: int, burst: Burst) -> dict[str, Any]:
+    """The fields that all values have."""
+    text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    fields: dict[str, Any] = {
+        "id": identity,
+        "user": {"country": rng.choice(COUNTRIES), "tier": rng.randrange(3)},
+        "vip": rng.random() < 0.5,
+        "at": rng.choice((at_ms, str(at_ms), text)),
+    }
+    size = int(burst.smallest * (burst.largest / burst.smallest) ** rng.random())
+    fields["pad"] = "x" * max(0, size - 120)
+    return fields
 
 
 def value(rng: random.Random, identity: str, at_ms: int, burst: Burst) -> bytes | None:
@@ -56,19 +77,11 @@ def value(rng: random.Random, identity: str, at_ms: int, burst: Burst) -> bytes 
         return None
     if drawn < burst.nulls + burst.broken:
         return b'{"id":"' + identity.encode() + b'", broken'
-    text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    fields: dict[str, Any] = {
-        "id": identity,
-        "user": {"country": rng.choice(COUNTRIES), "tier": rng.randrange(3)},
-        "vip": rng.random() < 0.5,
-        "at": rng.choice((at_ms, str(at_ms), text)),
-    }
-    size = int(burst.smallest * (burst.largest / burst.smallest) ** rng.random())
-    fields["pad"] = "x" * max(0, size - 120)
+    fields = base_fields(rng, identity, at_ms, burst)
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def batches(rng: random.Random, name: str, burst: Burst, now_ms: int) -> Iterator[list[Record]]:
+def batches(rng: random.Random, name: str, burst: Burst, now_ms: int, values: Values = value) -> Iterator[list[Record]]:
     """The burst's records in batches, then small batches without end.
 
     Each record's identity occurs once.
@@ -82,7 +95,7 @@ def batches(rng: random.Random, name: str, burst: Burst, now_ms: int) -> Iterato
         active = burst.active[: max(1, len(burst.active) // 5)] if sent < burst.records // 3 else burst.active
         for n in range(sent, sent + count):
             at = now_ms - int(rng.random() ** 3 * burst.late_hours * _HOUR_MS)
-            body = value(rng, f"{name}-{n:06d}", at, burst)
+            body = values(rng, f"{name}-{n:06d}", at, burst)
             key = None if body is not None and rng.random() < 0.5 else b"key-%d" % rng.randrange(50)
             batch.append(Record(value=body, key=key, partition=rng.choice(active), timestamp=at))
         yield batch
@@ -95,8 +108,9 @@ class Loader:
     A failed batch is not repeated; its records may or may not be in Kafka.
     """
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, values: Values = value) -> None:
         self.topic = topic
+        self._values = values
         self.counts: Counter[str] = Counter()
         self._bootstrap = bootstrap
         self._thread: threading.Thread | None = None
@@ -140,7 +154,7 @@ class Loader:
         rng = random.Random(seed)
         started = time.monotonic()
         sent = 0
-        for batch in batches(rng, name, burst, time.time_ns() // 1_000_000):
+        for batch in batches(rng, name, burst, time.time_ns() // 1_000_000, self._values):
             if self._stop.is_set() or (sent >= burst.records and self._enough.is_set()):
                 return
             if rng.random() < burst.transactional:

@@ -1,4 +1,4 @@
-"""Chaos with real processes: `s3sink run` under kills, stops, takeovers, Kafka restarts and store failures.
+"""Chaos with real processes: `s3sink run` under kills, stops, takeovers, and failures of Kafka, store and registry.
 
 A run executes scenarios one after another. A scenario is a sink with its own topic, and consists of a few cycles. A
 cycle is load and one fault; then all visible objects are compared with Kafka. At the end of a scenario everything is
@@ -134,6 +134,8 @@ class Run:
         scenario = Scenario(self.servers, self.folder / name, plan, name=name)
         spec = plan.spec
         form = f"{spec['format']['output']} {spec['format'].get('compression', 'None')}"
+        if plan.has_registry:
+            form = f"{spec['format']['converter']} {spec['schemaCompatibility']} to {form}"
         kind = f"{spec['partitioner']['type']} {dict(spec['rotation'])}, {form}, {plan.partitions} partitions"
         self.log(f"scenario {plan.number}: {kind}, TZ={plan.zone}")
         number, fault = 0, "start"
@@ -196,6 +198,10 @@ class Run:
         figures.kinds[f"partitioner {scenario.plan.spec['partitioner']['type']}"] += 1
         form = scenario.plan.spec["format"]
         figures.kinds[f"output {form['output']} {form.get('compression', 'None')}"] += 1
+        if scenario.registered:
+            figures.kinds[f"registry {form['converter']}"] += 1
+            figures.kinds[f"registry {scenario.plan.spec['schemaCompatibility']}"] += 1
+            figures.kinds["registry"] += 1
         figures.kinds[f"scope {scenario.plan.spec['rotation']['scope']}"] += 1
         figures.kinds += Counter(f"rotation {name}" for name in scenario.plan.spec["rotation"] if name != "scope")
         figures.kinds[f"TZ {scenario.plan.zone}"] += 1

@@ -15,13 +15,16 @@ from devtools import bucket_listing
 from devtools.chaos import containers
 from devtools.chaos.compare import Comparison, ComparisonSettings, TopicLog
 from devtools.chaos.drivers import DriverProcess, Fleet, Servers
-from devtools.chaos.load import Loader
+from devtools.chaos.load import Loader, value
+from devtools.chaos.registry import RegistryProxy
+from devtools.chaos.registry_values import VERSIONS, VersionedValues
 from devtools.chaos.scenario_plan import Cycle, ScenarioPlan
+from devtools.chaos.value_forms import RegisteredForm, TypedForm, ValueForm
 from devtools.processes import ServerFailedError, wait_until
 from devtools.topics import Topics
 
 KILLED = (-9, 137)
-OK, FENCED, TRANSIENT = 0, 3, 75
+OK, FENCED, CONFIGURATION, TRANSIENT = 0, 3, 7, 75
 START_TIMEOUT_S = 240.0
 """Timeout in seconds of a driver's first round under load, on a busy machine."""
 TAIL_LINES = 25
@@ -50,6 +53,14 @@ class LocatedFinding:
     log: str
 
 
+@dataclass(frozen=True)
+class Registered:
+    """The values of a topic with schemas in the registry, and the proxy through which drivers reach it."""
+
+    values: VersionedValues
+    proxy: RegistryProxy
+
+
 class Scenario:
     """A topic, a bucket and the sink between them. `driver` is the current driver process, if any."""
 
@@ -61,19 +72,42 @@ class Scenario:
         self.partitions = plan.partitions
         self.topics = Topics(servers.broker.bootstrap)
         self.client = servers.client()
-        self.fleet = Fleet(
-            servers, folder, name=name, topic=self.topic, bucket=self.bucket, spec=plan.spec, zone=plan.zone
-        )
+        self.registered = self._registered()
+        spec = dict(plan.spec)
+        if self.registered:
+            form = spec["format"]
+            registry = {**form["registry"], "url": [self.registered.proxy.endpoint]}
+            spec["format"] = {**form, "registry": registry}
+        self.fleet = Fleet(servers, folder, name=name, topic=self.topic, bucket=self.bucket, spec=spec, zone=plan.zone)
         self.fleet.memory = plan.memory
-        self.loader = Loader(servers.broker.bootstrap, self.topic)
-        has_containers = containers.extension(plan.spec["format"]) is not None
-        log = TopicLog(servers.broker.bootstrap, self.topic, has_containers=has_containers)
+        values = self.registered.values.value if self.registered else value
+        self.loader = Loader(servers.broker.bootstrap, self.topic, values)
+        log = TopicLog(servers.broker.bootstrap, self.topic, self._form())
         self.comparison = Comparison(log, self.client, self.bucket, ignored=self._ignores)
         self.driver: DriverProcess | None = None
         self.kinds: Counter[str] = Counter()
         self.fired: Counter[str] = Counter()
         self.trusts_group = True
         self._use_settings()
+
+    def _registered(self) -> Registered | None:
+        if not self.plan.has_registry:
+            return None
+        first_id = (self.plan.number + 1) * len(VERSIONS) * 10
+        values = VersionedValues(self.plan.spec["format"]["converter"], self.topic, first_id)
+        self.servers.registry.keep(values)
+        return Registered(values, RegistryProxy(self.servers.registry.url).__enter__())
+
+    def _form(self) -> ValueForm:
+        if self.registered:
+            return RegisteredForm(self.registered.values)
+        return ValueForm() if containers.extension(self.plan.spec["format"]) is None else TypedForm()
+
+    def with_registry(self) -> Registered:
+        """Raises ValueError for a plan without a registry."""
+        if self.registered is None:
+            raise ValueError("the fault needs a scenario with a registry")
+        return self.registered
 
     def open(self) -> None:
         """Creates the topic and the bucket."""
@@ -86,6 +120,8 @@ class Scenario:
         """Ends all processes, and removes the data unless `keep` is set."""
         self.loader.close()
         self.fleet.close()
+        if self.registered:
+            self.registered.proxy.__exit__()
         if keep:
             return
         with contextlib.suppress(Exception):
@@ -174,10 +210,12 @@ class Scenario:
             return False
         return True
 
-    def edit(self, other: ScenarioPlan) -> None:
-        """Uses rotation and partitioner of another plan from the next start on."""
+    def edit(self, other: ScenarioPlan, compatibility: str | None = None) -> None:
+        """Uses rotation and partitioner of another plan from the next start on, and this `schemaCompatibility`."""
         for section in ("rotation", "partitioner"):
             self.fleet.spec[section] = other.spec[section]
+        if compatibility:
+            self.fleet.spec["schemaCompatibility"] = compatibility
         self._use_settings()
 
     def _use_settings(self) -> None:

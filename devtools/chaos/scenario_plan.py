@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from devtools.chaos import containers
+from devtools.chaos import containers, registry_plan
 from devtools.chaos.load import Burst
 
 _BY_RECORD = {"timestampExtractor": "Record"}
@@ -86,8 +86,9 @@ FAULTS: Mapping[str, int] = {
     "edit": 2,
     "reader": 2,
     "group-reset": 1,
+    **registry_plan.FAULTS,
 }
-"""Number of occurrences of each fault in 66 cycles."""
+"""Number of occurrences of each fault in 75 cycles."""
 
 GROWTH_MIN_PARTITIONS = 24
 """A scenario with at least this number of partitions starts with few active ones; all become active during a run."""
@@ -101,7 +102,7 @@ MIN_MEMORY = 1_560 << 20
 OUTAGE_EVERY = 60
 """Cycles per store outage that outlasts the retries (three minutes)."""
 
-SHORT = ("kill-at-request", "takeover-of-paused", "s3-dropped", "broker-kill")
+SHORT = ("kill-at-request", "takeover-of-paused", "registry-kill", "s3-dropped", "broker-kill")
 """The faults of a run that has at most this number of cycles."""
 
 
@@ -128,6 +129,11 @@ class ScenarioPlan:
     memory: int | None
     cycles: tuple[Cycle, ...]
 
+    @property
+    def has_registry(self) -> bool:
+        """Whether values have schemas in a registry."""
+        return "registry" in self.spec["format"]
+
 
 def plan_scenarios(
     seed: int, cycles: int, *, cycles_per_scenario: int = 5, only: Sequence[str] = ()
@@ -135,12 +141,14 @@ def plan_scenarios(
     """The scenarios of a run; `only` restricts the faults."""
     rng = random.Random(seed)
     faults = _faults(rng, cycles, only)
-    scenarios = []
+    scenarios: list[ScenarioPlan] = []
     for number in range(-(-cycles // cycles_per_scenario)):
         part = faults[number * cycles_per_scenario : (number + 1) * cycles_per_scenario]
         if PARTITIONS[number % len(PARTITIONS)] >= GROWTH_MIN_PARTITIONS and cycles > len(SHORT) and not only:
             part[0] = "growth"
-        scenarios.append(_scenario(rng, number, part, first=number * cycles_per_scenario + 1))
+        with_registry = sum(each.has_registry for each in scenarios)
+        first = number * cycles_per_scenario + 1
+        scenarios.append(_scenario(rng, number, part, first=first, with_registry=with_registry))
     return scenarios
 
 
@@ -156,11 +164,12 @@ def _faults(rng: random.Random, cycles: int, only: Sequence[str]) -> list[str]:
         found += deck
     found = found[:cycles]
     for at in range(OUTAGE_EVERY // 2, cycles, OUTAGE_EVERY):
-        found[at] = "s3-outage"
+        found[at] = registry_plan.OUTAGE if at // OUTAGE_EVERY % 2 else "s3-outage"
     return found
 
 
-def _scenario(rng: random.Random, number: int, faults: list[str], *, first: int) -> ScenarioPlan:
+def _scenario(rng: random.Random, number: int, faults: list[str], *, first: int, with_registry: int) -> ScenarioPlan:
+    """`with_registry` is the number of scenarios with a registry before this one."""
     partitioner = PARTITIONERS[number % len(PARTITIONERS)]
     partitions = PARTITIONS[number % len(PARTITIONS)]
     timed = partitioner["type"] not in ("Default", "Field")
@@ -184,16 +193,23 @@ def _scenario(rng: random.Random, number: int, faults: list[str], *, first: int)
         "s3": {"partSize": "5Mi"},
         "errors": {"onNullValue": "Ignore", "tolerance": "All"} if tolerant else {},
     }
+    has_registry = rng.random() < registry_plan.SHARE or any(map(registry_plan.is_of_registry, faults))
+    if has_registry:
+        spec |= registry_plan.sections(rng, with_registry)
     large = rng.random() < 0.25
     memory = rng.choice((MIN_MEMORY, 1_800 << 20)) if rng.random() < 0.3 else None
     if set(faults) & set(FILLS_DISKS):
         # Hundreds of open objects below the part size: more bytes than a task keeps in memory.
         spec |= {"partitioner": PARTITIONERS[4], "rotation": {"flushSize": 20_000, "scope": rotation["scope"]}}
         spec |= {"format": FORMATS[rng.randrange(2)], "rounds": {"minBytes": 0, "maxDelay": "500ms"}}
-        partitions, memory = max(partitions, 24), MIN_MEMORY
+        spec.pop("schemaCompatibility", None)
+        has_registry, partitions, memory = False, max(partitions, 24), MIN_MEMORY
+        faults = ["kill" if registry_plan.is_of_registry(each) else each for each in faults]
     cycles = []
     for index, fault in enumerate(faults):
         burst = _burst(rng, partitions, index, large=large, tolerant=tolerant)
+        if has_registry:
+            burst = replace(burst, **registry_plan.versions(rng, index, spec["schemaCompatibility"]))
         if fault == "growth":
             burst = replace(burst, records=150, active=tuple(range(5)))
         if fault in FILLS_DISKS:

@@ -19,6 +19,7 @@ from devtools.chaos.figures import Figures, write
 from devtools.chaos.load import Burst, batches, value
 from devtools.chaos.scenario import LocatedFinding
 from devtools.chaos.scenario_plan import PARTITIONERS, ROTATIONS, plan_scenarios
+from devtools.chaos.value_forms import TypedForm
 from sink_job.api.job_sections import FormatSpec, PartitionerSpec, RotationSpec
 from sink_job.converters import BatchSource, SchemaSettings
 from sink_job.converters.framing import Framing, Layout
@@ -222,7 +223,7 @@ class Produced(Given):
     """A log with records of the load."""
 
     def __init__(self, values: list[bytes]) -> None:
-        TopicLog.__init__(self, "unused:1", "log", has_containers=True)
+        TopicLog.__init__(self, "unused:1", "log", TypedForm())
         for offset, each in enumerate(values):
             self.records.setdefault(0, {})[offset] = LoggedRecord(0, offset, 1_700_000_000_000, each)
             self._offsets[0, containers.canonical(each)] = [offset]
