@@ -59,7 +59,15 @@ def _not_allowed(simulation: Simulation, role: Role, error: SinkError | None) ->
     return "unexpected error"
 
 
-REASONS_TO_REBUILD = ("lifecycle", "discard", "conflict", "foreign-etags", "lost-reply-and-outage")
+REASONS_TO_REBUILD = (
+    "lifecycle",
+    "discard",
+    "conflict",
+    "foreign-etags",
+    "lost-reply-and-outage",
+    "torn-completion",
+    "late-conflict",
+)
 """Features that can require the rebuild of an object."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, Protocol, TypeVar
 
 from devtools.simulation.scheduler import Actor, Scheduler
@@ -19,11 +20,13 @@ from sink_job.s3 import (
     PutResult,
     RequestMetrics,
     S3Client,
+    S3Outcome,
     S3Settings,
     Upload,
     UploadedPart,
 )
 from sink_job.s3.checksums import combine_all
+from sink_job.s3.multipart import MultipartCalls
 from sink_job.s3.request_body import Body, ChunkedBody
 
 T = TypeVar("T")
@@ -35,8 +38,16 @@ CALL_FAULTS = ("lost-reply", "echo", "outage", "outage-of-writes", "lost-reply-a
 """Faults of a call: a lost reply and a retry; a copy that arrives later; an outage that outlasts the retries, of all
 calls or of writes, before or after the effect; 409s."""
 
+CONDITIONAL_FAULTS = ("torn-completion", "late-conflict")
+"""Faults of conditional calls: a server that is killed inside a completion (`SimulatedStore.tear`) and then lies; a 409
+that persists although the request is carried out, at once or later. They have random numbers of their own, so they
+change no run without them."""
+
 ECHO_MS = 60_000
 """Maximum delay of a copied request."""
+
+LATE_MS = 600_000
+"""Maximum delay of a request that is still carried out while 409s are the replies to its repetitions."""
 
 
 class Surroundings(Protocol):
@@ -44,9 +55,11 @@ class Surroundings(Protocol):
 
     scheduler: Scheduler
     echoes: list[tuple[int, str, Callable[[], object]]]
+    conditional_rng: random.Random
 
     def trace(self, text: str) -> None: ...
     def draw(self) -> str | None: ...
+    def draw_conditional(self, what: str) -> str | None: ...
     def pause_before(self, what: str) -> int: ...
     def writes(self, actor: Actor, what: str) -> None: ...
 
@@ -64,6 +77,8 @@ class SimulatedS3(S3Client):
         self._rng = rng
         self._page = page
         self._counts = RequestMetrics()
+        self.failed_completions: set[tuple[str, str]] = set()
+        """Actors and the uploads that they could not complete."""
 
     @property
     def meter(self) -> RequestMetrics:
@@ -77,7 +92,18 @@ class SimulatedS3(S3Client):
 
     # -- one call ----------------------------------------------------------------------------------------------------
 
-    def _call(self, what: str, effect: Callable[[], T], *, writes: bool = False, conditional: bool = False) -> T:
+    def _call(
+        self,
+        what: str,
+        effect: Callable[[], T],
+        *,
+        writes: bool = False,
+        conditional: bool = False,
+        copy: Callable[[], object] | None = None,
+        tear: Callable[[], object] | None = None,
+    ) -> T:
+        """`copy` is the effect of a copy of the request, if it is another one; `tear` that of a completion inside which
+        the server is killed."""
         scheduler = self._simulation.scheduler
         pause = self._simulation.pause_before(what)
         if pause:
@@ -90,6 +116,8 @@ class SimulatedS3(S3Client):
         if writes:
             self._simulation.writes(actor, what)
         self._expect_answer(actor, what, writes)
+        if conditional and (fault := self._simulation.draw_conditional(what)) is not None:
+            return self._conditional_fault(actor, what, effect, fault, copy or effect, tear)
         fault = self._simulation.draw()
         if (
             fault is None
@@ -104,19 +132,55 @@ class SimulatedS3(S3Client):
             scheduler.step()
         elif fault == "echo":
             at = scheduler.now + self._rng.randrange(ECHO_MS)
-            self._simulation.echoes.append((at, f"a copy of {actor.name}'s {what}", effect))
+            self._simulation.echoes.append((at, f"a copy of {actor.name}'s {what}", copy or effect))
         elif fault == "conflict":
-            raise Conflict(f"{what}: another write is under way", what.partition(" ")[2], "ConditionalRequestConflict")
+            raise self._conflict(what)
         else:
-            actor.outage_until = scheduler.now + self._rng.choice(
-                (RETRY_TIMEOUT_MS, RETRY_TIMEOUT_MS, 10 * RETRY_TIMEOUT_MS)
-            )
-            actor.about_writes = fault != "outage"
+            self._begin_outage(actor, about_writes=fault != "outage", rng=self._rng)
             if fault == "lost-reply-and-outage":
                 self._quietly(effect)
                 self._expect_answer(actor, what, True)
             self._expect_answer(actor, what, writes)
         return self._carried_out(actor, what, effect)
+
+    def _conditional_fault(
+        self,
+        actor: Actor,
+        what: str,
+        effect: Callable[[], T],
+        fault: str,
+        copy: Callable[[], object],
+        tear: Callable[[], object] | None,
+    ) -> T:
+        """One of `CONDITIONAL_FAULTS`."""
+        scheduler, rng = self._simulation.scheduler, self._simulation.conditional_rng
+        self._simulation.trace(f"{actor.name}: {what}: {fault}")
+        actor.faults.add(fault)
+        if fault == "late-conflict":
+            if rng.random() < 0.5:
+                self._quietly(copy)
+            else:
+                at = scheduler.now + rng.randrange(LATE_MS)
+                self._simulation.echoes.append((at, f"{actor.name}'s {what}", copy))
+            raise self._conflict(what)
+        assert tear is not None, "only completions are torn"
+        self._quietly(tear)
+        if rng.random() < 0.5:
+            self._begin_outage(actor, about_writes=True, rng=rng)
+            self._expect_answer(actor, what, True)
+        scheduler.step()
+        self._quietly(effect)  # the failed attempt: what follows is a repetition
+        return self._carried_out(actor, what, effect)
+
+    @staticmethod
+    def _conflict(what: str) -> Conflict:
+        key = what.partition(" ")[2]
+        return Conflict(f"{what}: another write is under way", key, "ConditionalRequestConflict")
+
+    def _begin_outage(self, actor: Actor, *, about_writes: bool, rng: random.Random) -> None:
+        lasts = rng.choice((RETRY_TIMEOUT_MS, RETRY_TIMEOUT_MS, 10 * RETRY_TIMEOUT_MS))
+        actor.outage_until = self._simulation.scheduler.now + lasts
+        actor.about_writes = about_writes
 
     def _expect_answer(self, actor: Actor, what: str, writes: bool) -> None:
         """Raises TransientError if the store does not reply before the retries end."""
@@ -211,14 +275,22 @@ class SimulatedS3(S3Client):
         return self._call(what, lambda: self.store.upload_part(key, upload_id, number, data, crc), writes=True)
 
     def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
+        """The product's own call, which confirms a repeated completion by a HEAD (P9)."""
+        actor = self._simulation.scheduler.current
         whole = combine_all((part.crc, part.size) for part in parts) if crc is None else crc
-        what = f"complete {key} {upload_id}"
-        return self._call(
-            what,
-            lambda: self.store.complete(key, upload_id, parts, whole),
-            writes=True,
-            conditional="/probe/" not in key,
-        )
+        try:
+            return _Completion(self, upload_id, parts, whole).complete(key, upload_id, parts, whole)
+        except S3Outcome:
+            if actor is not None:
+                self.failed_completions.add((actor.name, upload_id))
+            raise
+
+    def call_conditionally(
+        self, what: str, effect: Callable[[], T], *, copy: Callable[[], object], tear: Callable[[], object]
+    ) -> T:
+        """A completion. `copy` is its effect where the sender does not see the reply."""
+        conditional = "/probe/" not in what
+        return self._call(what, effect, writes=True, conditional=conditional, copy=copy, tear=tear)
 
     def abort(self, key: str, upload_id: str) -> bool:
         return self._call(f"abort {key} {upload_id}", lambda: self.store.abort(key, upload_id), writes=True)
@@ -250,6 +322,37 @@ class SimulatedS3(S3Client):
         return False
 
 
+class _Completion(MultipartCalls):
+    """A completion by the product's own code, with this object as its transport: what the product concludes from a
+    repeated completion is a part of the run (P9)."""
+
+    def __init__(self, client: SimulatedS3, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> None:
+        self._transport = self  # type: ignore[assignment]
+        self.settings = client.settings
+        self._client = client
+        self._given = upload_id, parts, crc
+
+    def persist(self, operation: str, key: str, attempt: Callable[[bool], T]) -> T:
+        """All attempts of one call. A copy of a request is none of them."""
+        attempts = count()
+        return self._client.call_conditionally(
+            f"complete {key} {self._given[0]}",
+            lambda: attempt(next(attempts) > 0),
+            copy=lambda: self._client.store.complete(key, *self._given),
+            tear=lambda: self._client.store.tear(key, *self._given),
+        )
+
+    def once(self, operation: str, *, key: str, again: bool, **given: Any) -> Mapping[str, Any]:
+        if given.get("IfNoneMatch") != "*":
+            self._client.store.take(key)
+        return {"ETag": self._client.store.complete(key, *self._given)}
+
+    def call(self, operation: str, *, key: str) -> Mapping[str, Any]:
+        if self._client.head(key) is None:
+            raise NotFound(f"{key}: no such object", key, "NoSuchKey")
+        return {}
+
+
 def _short(answer: object) -> str:
     if isinstance(answer, bytes):
         return f"{len(answer)} bytes"
@@ -257,4 +360,6 @@ def _short(answer: object) -> str:
         return f"{len(answer)} found"
     if isinstance(answer, Head):
         return f"{answer.size} bytes"
+    if isinstance(answer, Mapping):
+        return str(answer.get("ETag"))
     return "" if isinstance(answer, PutResult | UploadedPart) else str(answer)

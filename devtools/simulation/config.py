@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from devtools.simulation import containers
-from devtools.simulation.client import CALL_FAULTS
+from devtools.simulation.client import CALL_FAULTS, CONDITIONAL_FAULTS
 from sink_job.api.parser import parse_sink
 from sink_job.api.spec import Sink
 
@@ -54,7 +54,7 @@ TRAITS = (
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
 `inference`: these outputs have the schema that is inferred from the first records, instead of a given one."""
 
-FEATURES = (*EVENTS, *CALL_FAULTS, *TRAITS)
+FEATURES = (*EVENTS, *CALL_FAULTS, *CONDITIONAL_FAULTS, *TRAITS)
 
 RARE = {
     "data-loss": 0.08,
@@ -64,6 +64,8 @@ RARE = {
     "discard": 0.3,
     "clock": 0.3,
     "containers": 0.25,
+    "torn-completion": 0.3,
+    "late-conflict": 0.3,
 }
 """The probability of a feature; 0.5 for others."""
 

@@ -12,23 +12,28 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import msgspec
 
 from devtools.simulation.runner import FailedCase, new_cases, run_case
 from devtools.simulation.store import SimulatedStore
+from sink_job.api.errors import LedgerFenced
+from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import Committer
+from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.formats import avro_container
 from sink_job.formats.containers import ObjectEncoder
 from sink_job.formats.parquet_container import ParquetContainer
 from sink_job.formats.part_assembler import PartAssembler, Remainder
 from sink_job.ledger import generations, publisher, sequence, session, state, takeover
 from sink_job.ledger.field_ids import LedgerFieldIds
+from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.publisher import PublishOutcome, publish_all
 from sink_job.ledger.store import Ledger
-from sink_job.s3 import UploadedPart
+from sink_job.s3 import S3Client, UploadedPart
+from sink_job.s3.multipart import MultipartCalls
 from sink_job.schemas.field_ids import numbered
 from sink_job.writer import object_writer
 from sink_job.writer.container_schemas import ContainerSchemas
@@ -220,6 +225,79 @@ def blocks_depend_on_tasks() -> Patches:
     return [patch.object(ContainerSchemas, "encoder", encoder)]
 
 
+class _WithoutAborts:
+    """A client whose aborts have no effect."""
+
+    def __init__(self, s3: S3Client) -> None:
+        self._s3 = s3
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._s3, name)
+
+    def abort(self, key: str, upload_id: str) -> bool:
+        return False
+
+
+def repeated_completion_not_confirmed() -> Patches:
+    """A completion that succeeds at a later attempt is not confirmed by a HEAD."""
+    return [patch.object(MultipartCalls, "_check_exists", lambda self, key: None)]
+
+
+def inherited_completion_not_confirmed() -> Patches:
+    """A completion that another driver may have tried is not confirmed by a HEAD."""
+    original = publisher.publish
+    return [patch.object(publisher, "publish", lambda s3, o, was_tried=False: original(s3, o, False))]
+
+
+def unusable_upload_not_aborted() -> Patches:
+    """An upload that cannot be completed is not aborted before its object is rebuilt."""
+    original = publisher.publish
+
+    def without_aborts(s3: S3Client, *given: Any) -> PublishOutcome:
+        return original(cast(S3Client, _WithoutAborts(s3)), *given)
+
+    return [patch.object(publisher, "publish", without_aborts)]
+
+
+def replaced_uploads_aborted_early() -> Patches:
+    """The uploads of rebuilt open objects are aborted before the record that replaces them."""
+    original = RoundLoop._rebuild_open
+
+    def rebuild_open(self: RoundLoop, *given: Any) -> Any:
+        rebuilt, lost = original(self, *given)
+        for key, upload in open_uploads({tp: self._state_of(tp) for tp in rebuilt}, self.state.settings):
+            self._s3.abort(key, upload)
+        return rebuilt, lost
+
+    return [patch.object(RoundLoop, "_rebuild_open", rebuild_open)]
+
+
+def fenced_driver_aborts_all() -> Patches:
+    """A driver that is fenced aborts all uploads of its state."""
+    original = Committer.record
+
+    def record(self: Committer, **given: Any) -> None:
+        try:
+            original(self, **given)
+        except LedgerFenced:
+            partitions = {TopicPartition.parse(name): p for name, p in self.state.partitions.items()}
+            for key, upload in open_uploads(partitions, self.state.settings):
+                self.s3.abort(key, upload)
+            raise
+
+    return [patch.object(Committer, "record", record)]
+
+
+def clock_goes_back() -> Patches:
+    """The round clock follows the host's, also while objects are open."""
+
+    def advance(self: RoundLoop) -> int:
+        self._now = self._clock.now()
+        return self._now
+
+    return [patch.object(RoundLoop, "_advance_clock", advance)]
+
+
 MUTATIONS: dict[str, Callable[[], Patches]] = {
     each.__name__: each
     for each in (
@@ -245,6 +323,12 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         offsets_of_row_groups_forgotten,
         row_groups_forgotten,
         blocks_depend_on_tasks,
+        repeated_completion_not_confirmed,
+        inherited_completion_not_confirmed,
+        unusable_upload_not_aborted,
+        replaced_uploads_aborted_early,
+        fenced_driver_aborts_all,
+        clock_goes_back,
     )
 }
 
@@ -261,6 +345,12 @@ INCLUDE = {
     "offsets_of_row_groups_forgotten": ("containers",),
     "row_groups_forgotten": ("containers",),
     "blocks_depend_on_tasks": ("containers",),
+    "repeated_completion_not_confirmed": ("torn-completion",),
+    "inherited_completion_not_confirmed": ("torn-completion",),
+    "unusable_upload_not_aborted": ("late-conflict", "eager-reader"),
+    "replaced_uploads_aborted_early": ("lifecycle", "second-driver"),
+    "fenced_driver_aborts_all": ("second-driver",),
+    "clock_goes_back": ("clock",),
 }
 """Features of all runs that search for a defect. Only those for a defect of containers have containers."""
 

@@ -20,7 +20,8 @@ from devtools.simulation import containers
 from devtools.simulation.kafka import SimulatedKafka
 from devtools.simulation.single_write import SingleWrite
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.ledger.state import ClosedObject, Record
+from sink_job.ledger.state import ClosedObject, LedgerState, Record, without_audit
+from sink_job.ledger.transitions import apply
 
 _MARK = re.compile(r"generation ([0-9]+), ledger s3://.+")
 _FILE = re.compile(r"([A-Za-z0-9._-]+)\+([0-9]+)\+([0-9]+)(?:\.json(?:\.gz|\.zst)?|\.avro|(?:\.[a-z0-9]+)?\.parquet)")
@@ -95,6 +96,7 @@ class Oracle:
         self.late = False  # a copy of a request arrives without the sender's knowledge
         self.stale: set[str] = set()
         self.head = 0
+        self._state = LedgerState()
         self.visible: dict[str, Visible] = {}
         self.acknowledged: set[str] = set()
         self.field_ids: dict[tuple[str, tuple[str, ...]], int] = {}
@@ -173,6 +175,7 @@ class Oracle:
             return
         self.stale.discard(record.attempt)
         self.head = record.number
+        self._follow(record)
         if record.settings is not None:
             self._settings[record.number] = record.settings
         if record.clock > self.now() + CLOCK_BOUND_MS and record.clock > self.clock:
@@ -202,6 +205,24 @@ class Oracle:
         """Checks a change of the bucket: never by a driver whose claim has a dropped number (P4)."""
         if attempt in self.stale and "/ledger/" not in what:
             self.fail(Violation("stale claim", f"{what} by a driver whose claim is not the head of the ledger"))
+
+    def _follow(self, record: Record) -> None:
+        """Keeps the state after the newest record. The round clock never goes back while an object is open (P2)."""
+        if record.clock < self._state.clock and any(p.open for p in self._state.partitions.values()):
+            message = f"the clock of record {record.number} is {self._state.clock - record.clock} ms behind"
+            self.fail(Violation("clock back", f"{message} that of the record before, and objects are open"))
+        if record.number == self._state.number + 1:
+            self._state = without_audit(apply(self._state, record))
+
+    def aborts(self, what: str, upload_id: str, *, may_abort: bool) -> None:
+        """Checks an abort: never of an upload that the ledger names, unless its completion has failed (P4, P9, P10)."""
+        if upload_id in self._state.uploads() and not may_abort:
+            self.fail(Violation("removed in use", f"{what}, which record {self._state.number} names"))
+
+    def deletes(self, what: str, key: str) -> None:
+        """Checks a deletion: never of a staging object that the ledger names (P4, P6, P10)."""
+        if key in self._state.staged():
+            self.fail(Violation("removed in use", f"{what}, which record {self._state.number} names"))
 
     def _expect_not_ahead(self, generation: Generation, tp: TopicPartition) -> None:
         offset, mark, ours = self.kafka.group.get(tp, (0, "", False))

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from devtools.simulation.client import CALL_FAULTS, SimulatedS3
+from devtools.simulation.client import CALL_FAULTS, CONDITIONAL_FAULTS, SimulatedS3
 from devtools.simulation.config import START_MS, SimulationConfig
 from devtools.simulation.kafka import SimulatedAdmin, SimulatedEngine, SimulatedKafka
 from devtools.simulation.oracle import Oracle
@@ -63,6 +63,7 @@ class Simulation:
         self.kafka.on_commit = self._committed
         self.store = SimulatedStore(lambda: self.scheduler.now, min_part=1)
         self.store.on_put, self.store.on_complete = self.oracle.put, self.oracle.completed
+        self.store.on_abort, self.store.on_delete = self._aborts, self._deletes
         self.store.lenient = config.has("lenient-store")
         if config.has("foreign-etags"):
             self.store.foreign_etags = lambda: f'"{self.rng.getrandbits(128):032x}"'
@@ -75,6 +76,8 @@ class Simulation:
         self._names = 0
         self._faults = [name for name in CALL_FAULTS if config.has(name)]
         self._fault_rng = random.Random(f"{seed}/faults")
+        self._conditional_faults = [name for name in CONDITIONAL_FAULTS if config.has(name)]
+        self.conditional_rng = random.Random(f"{seed}/conditional-faults")
         self.s3 = SimulatedS3(SETTINGS, self.store, self, random.Random(f"{seed}/calls"), config.page)
         self.admin = SimulatedAdmin(self.kafka, self.scheduler, self.trace, self._kafka_fails)
         self.sink = self._manifest()
@@ -95,6 +98,13 @@ class Simulation:
             return None
         return self._faults[self._fault_rng.randrange(len(self._faults))]
 
+    def draw_conditional(self, what: str) -> str | None:
+        """The fault of a conditional call, if any. They are more frequent than others: they need a certain call."""
+        if self.calm or not self._conditional_faults or self.conditional_rng.random() >= 4 * self.config.fault_rate:
+            return None
+        fault = self.conditional_rng.choice(self._conditional_faults)
+        return fault if fault != "torn-completion" or what.startswith("complete ") else None
+
     def pause_before(self, what: str) -> int:
         """The delay in ms before a call is sent: some records and claims are put late."""
         if self.calm or not self.config.has("slow-records") or "/ledger/" not in what or not what.startswith("put"):
@@ -110,6 +120,16 @@ class Simulation:
             for role in self.roles:
                 if role.actor is actor:
                     self.oracle.writes(role.attempt, what)
+
+    def _aborts(self, key: str, upload_id: str) -> None:
+        actor = self.scheduler.current
+        if actor is not None:
+            may_abort = (actor.name, upload_id) in self.s3.failed_completions
+            self.oracle.aborts(f"{actor.name} aborts {upload_id} of {key}", upload_id, may_abort=may_abort)
+
+    def _deletes(self, key: str) -> None:
+        if self.scheduler.current is not None:
+            self.oracle.deletes(f"{self.scheduler.current.name} deletes {key}", key)
 
     def _committed(self, tp: TopicPartition, offset: int, mark: str) -> None:
         self.oracle.committed(tp, offset, mark)

@@ -58,6 +58,9 @@ class SimulatedStore:
         self.lenient = False
         self.on_put: Callable[[str, bytes], None] = lambda key, body: None
         self.on_complete: Callable[[str, bytes], None] = lambda key, body: None
+        self.on_abort: Callable[[str, str], None] = lambda key, upload_id: None
+        self.on_delete: Callable[[str], None] = lambda key: None
+        self._torn: set[str] = set()
         self._keys: list[str] = []
         self._now = now
         self._min_part = min_part
@@ -104,6 +107,8 @@ class SimulatedStore:
 
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
+            if key in self.objects:
+                self.on_delete(key)
             self.take(key)
 
     def take(self, key: str) -> Stored | None:
@@ -135,8 +140,23 @@ class SimulatedStore:
         return part
 
     def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> str:
-        if self.lenient and upload_id not in self.uploads and key in self.objects:
+        if upload_id in self._torn or (self.lenient and upload_id not in self.uploads and key in self.objects):
             return _etag_of(parts)
+        body = self._body(key, upload_id, parts, crc)
+        etag = _etag_of(parts)
+        del self.uploads[upload_id]
+        self._add(key, Stored(body, etag, crc, self.second()))
+        self.on_complete(key, body)
+        return etag
+
+    def tear(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> None:
+        """The server is killed inside this completion: the upload is gone and there is no object, but each later
+        completion of the upload succeeds (VersityGW 1.8). Raises as `complete`."""
+        self._body(key, upload_id, parts, crc)
+        del self.uploads[upload_id]
+        self._torn.add(upload_id)
+
+    def _body(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> bytes:
         upload = self._upload(key, upload_id)
         if key in self.objects:
             raise PreconditionFailed(f"{key}: there is an object", key, "PreconditionFailed")
@@ -144,11 +164,7 @@ class SimulatedStore:
         body = b"".join(upload.parts[part.number][1] for part in parts)
         if crc64nvme(body) != crc:
             raise ChecksumMismatch(f"{key}: the parts have another checksum", key, "BadDigest")
-        etag = _etag_of(parts)
-        del self.uploads[upload_id]
-        self._add(key, Stored(body, etag, crc, self.second()))
-        self.on_complete(key, body)
-        return etag
+        return body
 
     def _check(self, key: str, upload: Unfinished, parts: Sequence[UploadedPart]) -> None:
         if not parts:
@@ -164,6 +180,7 @@ class SimulatedStore:
         found = self.uploads.get(upload_id)
         if found is None or found.key != key:
             return False
+        self.on_abort(key, upload_id)
         del self.uploads[upload_id]
         return True
 

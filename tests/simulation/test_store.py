@@ -34,6 +34,11 @@ class Nothing:
     def trace(self, text: str) -> None:
         """Discards the trace."""
 
+    conditional_rng = random.Random(0)
+
+    def draw_conditional(self, what: str) -> None:
+        return None
+
     def draw(self) -> None:
         return None
 
