@@ -126,8 +126,10 @@ class Run:
             if minutes is not None and time.monotonic() - self._started > minutes * 60:
                 self.log(f"{minutes:g} minutes have passed")
                 break
-            self._scenario(plan)
-            self.figures.seconds = time.monotonic() - self._started
+            try:
+                self._scenario(plan)
+            finally:
+                self.figures.seconds = time.monotonic() - self._started
 
     def _scenario(self, plan: scenario_plan.ScenarioPlan) -> None:
         name = f"w{plan.number:03d}"
