@@ -88,6 +88,7 @@ class Kills:
             self.log,
             self.client.url,
             self.compatibility,
+            unknown_ids="Reject",
             flush_size=5,
             max_records=2,
             errors={"tolerance": "All"},
@@ -131,7 +132,7 @@ def contents(fixture: MemorySinkFixture) -> dict[str, bytes]:
 def test_a_kill_at_each_effect_leaves_the_same_objects(
     client: ConfluentRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(schema_resolver, "PAUSE_S", 0.0)
+    monkeypatch.setattr(schema_resolver, "PAUSES_S", (0.0,))
     kills = Kills(tmp_path, monkeypatch, name, client)
     undisturbed = kills.fresh("undisturbed")
     kills.run(undisturbed)

@@ -11,7 +11,7 @@ import pytest
 
 from devtools.schema_registry.server import SchemaRegistryServer, schema_registry
 from sink_job.api.enums import ConverterType
-from sink_job.api.errors import DataError
+from sink_job.api.errors import DataError, SchemaNotFound
 from sink_job.api.parser import load_sink
 from sink_job.coordinator import schema_resolver
 from sink_job.registry.unframed import UnframedSchema, unframed_schema
@@ -100,13 +100,16 @@ def test_lost_uploads_with_keys_in_paths_are_rebuilt_without_the_registry(
 def test_an_unknown_id_of_a_key_stops_the_sink_before_its_record(
     sink_fixture: SinkFixture, registry: SchemaRegistryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema_resolver, "PAUSE_S", 0.0)
+    monkeypatch.setattr(schema_resolver, "PAUSES_S", (0.0,))
     registry.reset()
     seed(registry, replace(KEYED, keyed=False))
-    with pytest.raises(DataError) as raised:
-        run(sink_fixture, KEYED, CAUGHT_UP, registry.url)
+    given: dict[str, Any] = {"errors": {"tolerance": "All"}}
+    with pytest.raises(SchemaNotFound, match=rf"the schema id {KEY_ID} \(of the key\) of a record of log-0"):
+        run(sink_fixture, KEYED, CAUGHT_UP, registry.url, **given)
+    assert sink_fixture.contents() == {}
+    with pytest.raises(DataError, match=rf"does not know the schema id {KEY_ID} \(of the key\)") as raised:
+        run(sink_fixture, KEYED, CAUGHT_UP, registry.url, unknown_ids="Reject")
     assert raised.value.offset == 0
-    assert f"does not know the schema id {KEY_ID} (of the key)" in str(raised.value)
     registry.seed("log-key", 1, KEY_ID, KEY_SCHEMA)
     run(sink_fixture, KEYED, CAUGHT_UP, registry.url)
     expect_all(sink_fixture, KEYED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,7 +18,7 @@ from devtools.faults.s3_requests import Predicate
 from devtools.s3 import S3Server
 from devtools.schema_registry.server import SchemaRegistryServer, schema_registry
 from sink_job.api.enums import ConverterType
-from sink_job.api.errors import DataError, RegistryChanged, TransientError
+from sink_job.api.errors import DataError, RegistryChanged, SchemaNotFound, TransientError
 from sink_job.coordinator import schema_resolver
 from tests.support.crash_points import crash_before_publishing
 from tests.support.forked import killed_at
@@ -31,6 +32,8 @@ pytestmark = pytest.mark.data
 LOG = SchemaLog(records=40)
 WITH_UNKNOWN = SchemaLog(records=24, ids=(1, 2, 1, UNKNOWN))
 TOLERANT: dict[str, Any] = {"errors": {"tolerance": "All"}}
+DROPPING: dict[str, Any] = {"unknown_ids": "Reject", **TOLERANT}
+"""Records with an unknown id are dropped."""
 CONVERTERS = [ConverterType.AVRO, ConverterType.PROTOBUF, ConverterType.JSON_SCHEMA, ConverterType.JSON_ENVELOPE]
 
 
@@ -44,8 +47,8 @@ def registry() -> Iterator[SchemaRegistryServer]:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An id that the registry does not know is asked for a second time at once."""
-    monkeypatch.setattr(schema_resolver, "PAUSE_S", 0.0)
+    """An id that the registry does not know is asked for again at once."""
+    monkeypatch.setattr(schema_resolver, "PAUSES_S", (0.0, 0.0))
 
 
 def lines(sink_fixture: SinkFixture) -> dict[str, list[dict[str, Any]]]:
@@ -206,30 +209,60 @@ def expect_same(sink_fixture: SinkFixture, undisturbed: SinkFixture, url: str) -
 # -- ids that the registry does not know -------------------------------------------------------------------------------
 
 
-def test_an_unknown_id_stops_the_sink_before_its_record(
+@pytest.mark.parametrize("tolerance", ["None", "All"])
+def test_an_unknown_id_ends_the_sink_and_drops_no_record(
+    sink_fixture: SinkFixture, registry: SchemaRegistryServer, quick: None, tolerance: str
+) -> None:
+    given: dict[str, Any] = {"errors": {"tolerance": tolerance}}
+    with pytest.raises(SchemaNotFound, match="does not know the schema id 9 of a record of log-0") as raised:
+        run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **given)
+    assert raised.value.exit_code == 75
+    seed(registry, WITH_UNKNOWN, UNKNOWN)
+    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **given)
+    expect_records(sink_fixture, WITH_UNKNOWN)
+    expect_verified(sink_fixture, WITH_UNKNOWN, **given)
+
+
+def test_an_id_that_a_replica_of_the_registry_does_not_know_yet_drops_no_record(
+    sink_fixture: SinkFixture, registry: SchemaRegistryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_resolver, "PAUSES_S", (0.0, 0.125))
+
+    class Lag(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if timeout == 0.125:  # the second pause: the replica has caught up
+                seed(registry, WITH_UNKNOWN, UNKNOWN)
+            return super().wait(timeout)
+
+    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **TOLERANT, context={"stop": Lag()})
+    expect_records(sink_fixture, WITH_UNKNOWN)
+
+
+def test_with_unknown_ids_rejected_the_sink_stops_before_their_first_record(
     sink_fixture: SinkFixture, registry: SchemaRegistryServer, quick: None
 ) -> None:
+    given: dict[str, Any] = {"unknown_ids": "Reject"}
     with pytest.raises(DataError) as raised:
-        run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url)
+        run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **given)
     error = raised.value
     assert (error.topic, error.partition, error.offset, error.exit_code) == ("log", 0, 3, 4)
     assert "does not know the schema id 9" in str(error)
     seed(registry, WITH_UNKNOWN, UNKNOWN)
-    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url)
+    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **given)
     expect_records(sink_fixture, WITH_UNKNOWN)
-    expect_verified(sink_fixture, WITH_UNKNOWN)
+    expect_verified(sink_fixture, WITH_UNKNOWN, **given)
 
 
-def test_with_tolerance_all_records_with_an_unknown_id_are_dropped_and_counted(
+def test_with_tolerance_all_rejected_records_are_dropped_and_counted(
     sink_fixture: SinkFixture, registry: SchemaRegistryServer, quick: None
 ) -> None:
-    given = settings(WITH_UNKNOWN, registry.url, **TOLERANT)
+    given = settings(WITH_UNKNOWN, registry.url, **DROPPING)
     with registry_client(registry) as client:
         driver = sink_fixture.driver(WITH_UNKNOWN, CAUGHT_UP, **given, context={"registry": client})
         driver.run()
     assert driver.progress.report().totals.dropped == 6
     expect_records(sink_fixture, WITH_UNKNOWN, without=unknown_offsets(24))
-    expect_verified(sink_fixture, WITH_UNKNOWN, **TOLERANT)
+    expect_verified(sink_fixture, WITH_UNKNOWN, **DROPPING)
 
 
 def unknown_offsets(end: int) -> frozenset[int]:
@@ -245,28 +278,28 @@ def test_lost_uploads_are_rebuilt_without_the_records_whose_id_was_unknown(
     is_registered: bool,
 ) -> None:
     undisturbed = sink_fixture.sibling()
-    run(undisturbed, WITH_UNKNOWN, CAUGHT_UP, registry.url, **TOLERANT)
-    given = settings(WITH_UNKNOWN, registry.url, **TOLERANT)
+    run(undisturbed, WITH_UNKNOWN, CAUGHT_UP, registry.url, **DROPPING)
+    given = settings(WITH_UNKNOWN, registry.url, **DROPPING)
     with registry_client(registry) as client:
         crash_before_publishing(sink_fixture, monkeypatch, WITH_UNKNOWN, **given, context={"registry": client})
     if is_registered:
         seed(registry, WITH_UNKNOWN, UNKNOWN)
     sink_fixture.abort_uploads_of("")
-    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **TOLERANT)
+    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **DROPPING)
     assert sink_fixture.contents() == undisturbed.contents()
-    expect_verified(sink_fixture, WITH_UNKNOWN, **TOLERANT)
+    expect_verified(sink_fixture, WITH_UNKNOWN, **DROPPING)
 
 
 def test_a_lost_remainder_is_rebuilt_without_the_records_whose_id_was_unknown(
     sink_fixture: SinkFixture, registry: SchemaRegistryServer, quick: None
 ) -> None:
-    run(sink_fixture, replace(WITH_UNKNOWN, records=7), LEFT_OPEN, registry.url, **TOLERANT)
+    run(sink_fixture, replace(WITH_UNKNOWN, records=7), LEFT_OPEN, registry.url, **DROPPING)
     assert sink_fixture.keys() == []
     seed(registry, WITH_UNKNOWN, UNKNOWN)
     sink_fixture.delete_staging()
-    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **TOLERANT)
+    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **DROPPING)
     expect_records(sink_fixture, WITH_UNKNOWN, without=unknown_offsets(7))
-    expect_verified(sink_fixture, WITH_UNKNOWN, **TOLERANT)
+    expect_verified(sink_fixture, WITH_UNKNOWN, **DROPPING)
 
 
 @pytest.mark.parametrize("compatibility", ["None", "Separate"])
@@ -274,7 +307,7 @@ def test_a_rebuild_leaves_out_records_whose_id_was_unknown_and_is_in_the_ledger_
     sink_fixture: SinkFixture, registry: SchemaRegistryServer, quick: None, compatibility: str
 ) -> None:
     """The unknown id is that of an equal schema: nothing but its source ranges separates the object from it."""
-    log, given = replace(WITH_UNKNOWN, ids=(1, 1, 1, TWIN)), {"compatibility": compatibility, **TOLERANT}
+    log, given = replace(WITH_UNKNOWN, ids=(1, 1, 1, TWIN)), {"compatibility": compatibility, **DROPPING}
     registry.reset()
     registry.seed("one-value", 1, 1, avro_schema(1))
     run(sink_fixture, replace(log, records=7), LEFT_OPEN, registry.url, **given)

@@ -265,7 +265,9 @@ def schemas_of(log: SchemaLog, registry: SchemaRegistry | None) -> SchemaRegistr
     return UnframedSchema(found, registry if log.keyed else None)
 
 
-def settings(log: SchemaLog, url: str, compatibility: str = "Separate", **given: Any) -> dict[str, Any]:
+def settings(
+    log: SchemaLog, url: str, compatibility: str = "Separate", unknown_ids: str = "Fail", **given: Any
+) -> dict[str, Any]:
     """The settings of a sink of the log, for `SinkFixture`; `given` are further ones."""
     chosen: dict[str, Any] = {"converter": str(log.converter), "output": str(log.output)}
     if log.envelope:
@@ -277,10 +279,11 @@ def settings(log: SchemaLog, url: str, compatibility: str = "Separate", **given:
         if log.converter is ConverterType.PROTOBUF:
             chosen["schema"]["message"] = "example.Flight"
     elif log.converter.needs_registry:
-        chosen["registry"] = {"url": [url]}
+        chosen["registry"] = {"url": [url], "unknownIds": unknown_ids}
     spec: dict[str, Any] = {"format": chosen}
     if log.keyed:
-        chosen |= {"keyConverter": str(log.key_converter), "registry": {"url": [url]}}
+        registry = {"url": [url], "unknownIds": unknown_ids}
+        chosen |= {"keyConverter": str(log.key_converter), "registry": registry}
         fields = ["$key.id", "$header.tenant"]
         spec["partitioner"] = {"type": "Field", "fields": fields, "schemaName": "Prefix"}
     if log.converter.has_schemas and log.framed:
