@@ -254,7 +254,7 @@ def unusable_upload_not_aborted() -> Patches:
     original = publisher.publish
 
     def without_aborts(s3: S3Client, *given: Any) -> PublishOutcome:
-        return original(cast(S3Client, _WithoutAborts(s3)), *given)
+        return original(cast("S3Client", _WithoutAborts(s3)), *given)
 
     return [patch.object(publisher, "publish", without_aborts)]
 
