@@ -17,7 +17,7 @@ from sink_job.converters.text import is_utf8
 from sink_job.partitioning import arrow_columns
 from sink_job.schemas import logical
 from sink_job.schemas.avro import logical_type
-from sink_job.schemas.avro_encoding import DAY, value_encoder
+from sink_job.schemas.avro_encoding import RANGES, value_encoder
 from sink_job.schemas.avro_types import AvroType
 from sink_job.schemas.datum_settings import DatumSettings
 from sink_job.schemas.errors import InvalidValue
@@ -72,8 +72,8 @@ class _Compiler:
 
     def _scalar(self, avro: AvroType, schema: Schema) -> Check:
         name = logical_type(avro)
-        if name in DAY and avro.kind in ("int", "long"):
-            return lambda column: json_columns.check_range(column, 0, DAY[name] - 1)
+        if name in RANGES and avro.kind in ("int", "long"):
+            return lambda column: json_columns.check_range(column, *RANGES[name])
         match avro.kind:
             case "string" if name == "uuid" and self._settings.is_parquet:
                 raise NotByColumn("a UUID is not checked by column")

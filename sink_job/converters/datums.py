@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sink_job.partitioning import arrow_columns
 from sink_job.schemas.avro import logical_type
-from sink_job.schemas.avro_encoding import DAY, datum_encoder
+from sink_job.schemas.avro_encoding import RANGES, datum_encoder
 from sink_job.schemas.avro_entries import entry_types, is_map_entry
 from sink_job.schemas.avro_output import avro_type
 from sink_job.schemas.avro_types import AvroType
@@ -59,8 +59,8 @@ def _inner(avro: AvroType) -> list[AvroType]:
 
 
 def has_limits(avro: AvroType, settings: DatumSettings) -> bool:
-    """Whether values of a type that are valid Avro data can be none of the output: decimals and times of the day that
-    are too large; for Parquet also texts that must be UUIDs, and null keys of maps."""
+    """Whether values of a type that are valid Avro data can be none of the output: decimals, dates and times
+    outside their range; for Parquet also texts that must be UUIDs, and null keys of maps."""
     return _any(avro, lambda each: _has_limit(each, settings), set())
 
 
@@ -70,7 +70,7 @@ def _has_limit(avro: AvroType, settings: DatumSettings) -> bool:
         return True
     if name == "uuid":
         return settings.is_parquet and avro.kind == "string"
-    return name == "decimal" or name in DAY
+    return name == "decimal" or name in RANGES
 
 
 def _any(avro: AvroType, holds: Callable[[AvroType], bool], visited: set[int]) -> bool:

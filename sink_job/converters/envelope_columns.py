@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 from sink_job.api.enums import TimestampFormat
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.converters import json_columns
+from sink_job.converters.base import Mask
 from sink_job.converters.json_columns import one
 from sink_job.partitioning import arrow_columns
+from sink_job.partitioning.field_values import Rejections
 from sink_job.schemas import logical
-from sink_job.schemas.avro_encoding import encode_long
+from sink_job.schemas.avro_encoding import TIMESTAMP_MS, encode_long
 from sink_job.schemas.record_envelope import TIMESTAMP_TYPES
 
 Part: TypeAlias = pa.BinaryArray | pa.BinaryScalar
@@ -68,6 +70,12 @@ class Origin:
         absent = self.timestamps == NO_TIMESTAMP
         return arrow_columns.integers(self.timestamps, absent if absent.any() else None)
 
+    def outside_years(self, skip: Mask) -> Rejections:
+        """The rows, without those of the mask `skip`, whose timestamp is outside the range of Avro and Parquet."""
+        first, last = TIMESTAMP_MS
+        outside = ((self.timestamps < first) | (self.timestamps > last)) & ~skip
+        return [(row, _outside(int(self.timestamps[row]))) for row in np.flatnonzero(outside).tolist()]
+
     def typed(self, values: pa.BinaryArray) -> Part:
         """The value of each record's timestamp type: a scalar if they are equal."""
         known = (self.types >= 0) & (self.types < _NO_TYPE)
@@ -84,6 +92,10 @@ class Origin:
         expanded = _length(keys) + _length(names) + _length(pairs.field("value"))
         fixed = (_MAX_FIXED + _MAX_EXPANSION * len(self.tp.topic)) * len(self.offsets) + _PER_HEADER * len(pairs)
         arrow_columns.check_bytes(_MAX_EXPANSION * expanded + fixed + _length(values))
+
+
+def _outside(timestamp: int) -> str:
+    return f"the timestamp of the record, {timestamp} ms, is outside the years 1 to 9999"
 
 
 def _length(column: pa.BinaryArray) -> int:

@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from sink_job.partitioning.field_values import MISSING, segments
+from sink_job.schemas.json_reading import decode_reason
 
 _OTHERS: Final = (None, bool, int, float, str, list)
 """The types that a value may have where an object is expected."""
@@ -45,13 +46,13 @@ class Extraction:
         try:
             self._validator.decode(value)
         except msgspec.DecodeError as error:
-            raise ValueError(f"the value is not JSON: {_reason(error)}") from None
+            raise ValueError(f"the value is not JSON: {decode_reason(error, value)}") from None
         except RecursionError:
             raise ValueError("the value is JSON nested too deeply") from None
         try:
             return self._decoder.decode(value)
         except msgspec.DecodeError as error:
-            raise ValueError(f"a required field of the value cannot be read: {_reason(error)}") from None
+            raise ValueError(f"a required field of the value cannot be read: {decode_reason(error, value)}") from None
 
     def columns(self, records: Sequence[object]) -> dict[str, list[object]]:
         """For each field its value in each of `records`, MISSING where the record lacks it.
@@ -116,7 +117,3 @@ class _Node:
         if self._struct is not None and isinstance(value, self._struct):
             return getattr(value, self._attributes[name])
         return MISSING
-
-
-def _reason(error: msgspec.DecodeError) -> str:
-    return str(error).removeprefix("JSON is malformed: ")

@@ -24,7 +24,7 @@ from sink_job.partitioning import arrow_columns
 from sink_job.schemas.datum_settings import DatumSettings
 from sink_job.schemas.depth import is_text_too_deep
 from sink_job.schemas.errors import InvalidSchema
-from sink_job.schemas.json_reading import decode_json
+from sink_job.schemas.json_reading import decode_json, decode_reason
 from sink_job.schemas.json_value_reading import TextReading
 from sink_job.schemas.model import RegisteredSchema, Schema, SchemaType
 from sink_job.schemas.value_schema import value_schema
@@ -104,7 +104,7 @@ def _reason(text: bytes) -> str:
     try:
         decode_json(text)
     except msgspec.DecodeError as error:
-        return f"the value cannot be read: {error}"
+        return f"the value cannot be read: {decode_reason(error, text)}"
     except RecursionError:
         return "the value is nested too deeply"
     return "a JSON value must be an object"

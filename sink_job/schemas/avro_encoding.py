@@ -2,7 +2,8 @@
 
 Values have the form that sink_job.schemas.json_values describes. A value that does not fit its type is an error that
 names its field: a decimal with more digits than its precision, a fixed of another size, a symbol that an enum lacks,
-a time that is not within a day. A null takes the default of its schema only if the schema is not optional.
+a time that is not within a day, a date or a timestamp that is not within the years 1 to 9999. A null takes the default
+of its schema only if the schema is not optional.
 """
 
 from __future__ import annotations
@@ -37,8 +38,28 @@ TOO_LARGE: Final = (
     f"its data are larger than {MAX_REPEATED >> 20} MiB: the defaults in its schema are repeated too often"
 )
 
-DAY: Final = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
+_DAY: Final = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
 """The units of a day, by the logical type of a time of the day."""
+_DAYS: Final = (-719_162, 2_932_896)
+"""The days of 0001-01-01 and 9999-12-31 since the epoch."""
+_YEARS: Final = "the years 1 to 9999"
+
+
+def _instants(per_day: int) -> tuple[int, int]:
+    first, last = _DAYS
+    return first * per_day, (last + 1) * per_day - 1
+
+
+TIMESTAMP_MS: Final = _instants(_DAY["time-millis"])
+"""The first and the last timestamp of the years 1 to 9999, in ms since the epoch. Those of Protobuf
+(google.protobuf.Timestamp) and of Python end there, too. Other readers of Parquet and Avro overflow."""
+RANGES: Final = {
+    **{name: (0, units - 1) for name, units in _DAY.items()},
+    "date": _DAYS,
+    **dict.fromkeys(("timestamp-millis", "local-timestamp-millis"), TIMESTAMP_MS),
+    **dict.fromkeys(("timestamp-micros", "local-timestamp-micros"), _instants(_DAY["time-micros"])),
+}
+"""The minimum and maximum of the values of a logical type. All nanoseconds of 64 bits are within the years."""
 _DOUBLE: Final = struct.Struct("<d").pack
 _FLOAT: Final = struct.Struct("<f").pack
 is_uuid: Final = re.compile("[0-9A-Fa-f]{8}(-?)[0-9A-Fa-f]{4}(?:\\1[0-9A-Fa-f]{4}){2}\\1[0-9A-Fa-f]{12}").fullmatch
@@ -253,18 +274,20 @@ def _scalar(schema: Schema, settings: DatumSettings) -> Encode:
 
 def value_range(schema: Schema) -> tuple[int, int]:
     """The minimum and maximum of an integer."""
-    if (day := DAY.get(logical_name(schema) or "")) is not None:
-        return 0, day - 1
+    if (found := RANGES.get(logical_name(schema) or "")) is not None:
+        return found
     limit = 1 << _BITS[schema.type] - 1
     return -limit, limit - 1
 
 
 def _integer(schema: Schema) -> Encode:
     lowest, highest = value_range(schema)
+    name = logical_name(schema) or schema.type
+    years = f", {_YEARS}" if name in RANGES and name not in _DAY else ""
 
     def encode(value: int) -> bytes:
         if not lowest <= value <= highest:
-            raise InvalidFieldValue(f"{value} is outside the range of {logical_name(schema) or schema.type}")
+            raise InvalidFieldValue(f"{value} is outside the range of {name}{years}")
         return encode_long(value)
 
     return encode

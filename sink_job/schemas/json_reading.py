@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -42,6 +43,19 @@ one takes memory."""
 
 decode_json: Final = msgspec.json.Decoder(float_hook=parse_number).decode
 """Parses a JSON text. A number with a fraction or an exponent is a Decimal, so that decimals are exact."""
+
+_has_lone_surrogate: Final = re.compile(
+    rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}(?=[^\\]|\\[^u]|\\u(?![dD][c-fC-F])[0-9a-fA-F]{4})"
+).search
+"""Finds the first half of a surrogate pair without the second one, which is not at the end of the text."""
+
+
+def decode_reason(error: msgspec.DecodeError, text: bytes) -> str:
+    """Why `text` cannot be decoded. msgspec calls a text truncated that ends shortly after half of a surrogate pair."""
+    reason = str(error).removeprefix("JSON is malformed: ")
+    if reason == "Input data was truncated" and _has_lone_surrogate(text):
+        return "a string has a surrogate that is not part of a pair"
+    return reason
 
 
 def default_value(schema: Schema) -> object:

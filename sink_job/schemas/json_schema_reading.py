@@ -17,7 +17,7 @@ import msgspec
 
 from sink_job.schemas.avro import UNION
 from sink_job.schemas.errors import InvalidFieldValue, InvalidValue
-from sink_job.schemas.json_reading import JsonReader, Read, decode_json, expect
+from sink_job.schemas.json_reading import JsonReader, Read, decode_json, decode_reason, expect
 from sink_job.schemas.json_schema import ONE_OF
 from sink_job.schemas.model import Schema, SchemaType
 from sink_job.schemas.scopes import Scope, child
@@ -39,7 +39,7 @@ def text_reader(schema: Schema) -> Callable[[bytes], object]:
         try:
             return read(decode_json(text))
         except msgspec.DecodeError as error:
-            raise InvalidValue(f"the value cannot be read: {error}") from None
+            raise InvalidValue(f"the value cannot be read: {decode_reason(error, text)}") from None
 
     return of_text
 

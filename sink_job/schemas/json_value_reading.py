@@ -17,7 +17,7 @@ from sink_job.api.enums import UnknownFields
 from sink_job.schemas import iso_texts, logical
 from sink_job.schemas.errors import InvalidFieldValue, InvalidSchema, InvalidValue
 from sink_job.schemas.field_list import JSON_NAME
-from sink_job.schemas.json_reading import JsonReader, Read, decode_json
+from sink_job.schemas.json_reading import JsonReader, Read, decode_json, decode_reason
 from sink_job.schemas.json_schema_reading import JsonSchemaReader, is_union
 from sink_job.schemas.model import Field, Schema, SchemaType, is_recursive
 from sink_job.schemas.scopes import Scope, child
@@ -43,7 +43,7 @@ class TextReading:
         try:
             value = decode_json(text)
         except msgspec.DecodeError as error:
-            raise InvalidValue(f"the value cannot be read: {error}") from None
+            raise InvalidValue(f"the value cannot be read: {decode_reason(error, text)}") from None
         self._reader.has_unknown = False
         found = self._read(value)
         return self._with_unknown(value, found) if self._reader.has_unknown else found

@@ -64,8 +64,10 @@ class Envelopes(Protocol):
         """The rows of an object; `values` are those of the sink's converter."""
         ...
 
-    def schemas(self, converted: Converted, skip: Mask) -> tuple[SchemaColumn | None, Rejections]:
-        """The schemas of the records, and the rejected rows without those of the mask `skip`."""
+    def schemas(
+        self, batch: pa.RecordBatch, tp: TopicPartition, converted: Converted, skip: Mask
+    ) -> tuple[SchemaColumn | None, Rejections]:
+        """The schemas of the records of a batch of `tp`, and the rejected rows without those of the mask `skip`."""
         ...
 
     def of_value(self, schema: Schema) -> Schema:
@@ -103,7 +105,9 @@ class JsonEnvelopes:
     def rows(self, heads: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
         return joined(heads, self._values.texts(values), json_columns.one(b"}\n"))
 
-    def schemas(self, converted: Converted, skip: Mask) -> tuple[SchemaColumn | None, Rejections]:
+    def schemas(
+        self, batch: pa.RecordBatch, tp: TopicPartition, converted: Converted, skip: Mask
+    ) -> tuple[SchemaColumn | None, Rejections]:
         return converted.schemas, []
 
     def of_value(self, schema: Schema) -> Schema:
@@ -149,13 +153,18 @@ class DatumEnvelopes:
     def rows(self, heads: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
         return self._rows.encode(joined(heads, values))
 
-    def schemas(self, converted: Converted, skip: Mask) -> tuple[SchemaColumn | None, Rejections]:
+    def schemas(
+        self, batch: pa.RecordBatch, tp: TopicPartition, converted: Converted, skip: Mask
+    ) -> tuple[SchemaColumn | None, Rejections]:
         values = converted.schemas
         if values is None:
             return None, []
+        outside = Origin.of(batch, tp).outside_years(skip | (values.codes == NO_SCHEMA))
+        skip = skip.copy()
+        skip[[row for row, _ in outside]] = True
         keys, of_keys = self._schemas_of_keys(converted.keys)
         pairs = np.where((values.codes == NO_SCHEMA) | skip, -1, values.codes.astype(np.int64) * len(of_keys) + keys)
-        codes, distinct, rejected = np.full(len(pairs), NO_SCHEMA, np.int32), dict[Schema, int](), Rejections()
+        codes, distinct, rejected = np.full(len(pairs), NO_SCHEMA, np.int32), dict[Schema, int](), outside
         for pair in np.unique(pairs[pairs >= 0]).tolist():
             of_value, of_key = divmod(pair, len(of_keys))
             schema = _envelope_schema(values.schemas[of_value], of_keys[of_key], self._settings)

@@ -206,7 +206,7 @@ class RecordPipeline:
         offsets = arrow_columns.numbers(batch.column("offset"))
         heads = None if self.envelopes is None else self.envelopes.heads(batch, tp, converted)
         rejected, ignored = self._nulls(converted)
-        schemas, rejected = self._schemas(converted, rejected)
+        schemas, rejected = self._schemas(batch, tp, converted, rejected)
         if self.containers is not None:
             rejected = [*rejected, *self.containers.add(schemas, _mask(converted, rejected))]
         projection: BatchProjection | None = None
@@ -248,11 +248,13 @@ class RecordPipeline:
             return of_keys
         return (*self.converter.unresolved(batch.column("value"), self._source(batch, tp)), *of_keys)
 
-    def _schemas(self, converted: Converted, rejected: Rejections) -> tuple[SchemaColumn | None, Rejections]:
+    def _schemas(
+        self, batch: pa.RecordBatch, tp: TopicPartition, converted: Converted, rejected: Rejections
+    ) -> tuple[SchemaColumn | None, Rejections]:
         """The schemas of the records, and all rejections so far: an envelope has a schema of its own."""
         if self.envelopes is None:
             return converted.schemas, rejected
-        schemas, invalid = self.envelopes.schemas(converted, _mask(converted, rejected))
+        schemas, invalid = self.envelopes.schemas(batch, tp, converted, _mask(converted, rejected))
         return schemas, [*rejected, *invalid]
 
     def _nulls(self, converted: Converted) -> tuple[Rejections, int]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sink_job.api.enums import OnNullValue, SchemaCompatibility
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.schemas.avro_encoding import TIMESTAMP_MS
 from sink_job.writer.container_schemas import InMemoryFieldIds
 from sink_job.writer.projection import InMemoryObjectSchemas
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
@@ -41,7 +42,8 @@ class Consumed(NamedTuple):
 
 TEXT: Final = st.text(st.characters(codec="utf-8"), max_size=6)
 HEADERS: Final = st.none() | st.lists(st.tuples(TEXT, st.none() | st.binary(max_size=5)), max_size=3)
-TIMES: Final = st.just(-1) | st.integers(-(2**63), 2**63 - 1)
+TIMES: Final = st.just(-1) | st.integers(*TIMESTAMP_MS)
+"""Those that objects of all outputs can have."""
 
 
 def around(values: st.SearchStrategy[Any], keys: st.SearchStrategy[Any]) -> st.SearchStrategy[Consumed]:
