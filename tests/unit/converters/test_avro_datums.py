@@ -114,8 +114,10 @@ def test_encoded_values_are_the_data_that_the_producer_would_write(sample: tuple
     if not passes(source, found.schema, AVRO):
         return
     encode_datum = datum_encoder(found.schema, AVRO)
-    for data in encode(schema, values):
-        assert encode_datum(normaliser(source)(RowReader(source).read(data))) == data
+    data = encode(schema, values)
+    rejected = dict(found.decode(pa.array(data, pa.binary())).rejected)
+    for datum in (each for row, each in enumerate(data) if row not in rejected):
+        assert encode_datum(normaliser(source)(RowReader(source).read(datum))) == datum
 
 
 def one_field(kind: Any) -> dict[str, Any]:
