@@ -168,7 +168,7 @@ class _Compiler:
         return _array(self.compile(avro.items))
 
     def _union(self, avro: AvroType) -> Read:
-        if avro.nullable is not None:
+        if avro.nullable is not None or avro.single is not None:
             return _branches([self.compile(member) for member in avro.members])
         members = [(member, self.compile(member)) for member in avro.members]
         return _branches([read if m.kind == "null" else _member(m.member_name, read) for m, read in members])

@@ -142,6 +142,8 @@ class _Translation:
     ) -> Schema:
         if (inner := avro.nullable) is not None:
             return self.schema(inner, optional=True, version=version, top=top)
+        if (only := avro.single) is not None:
+            return self.schema(only, optional=optional, version=version, top=top)
         if avro in self.enclosing:
             self.referred.add(avro.name)
             return Schema(SchemaType.REFERENCE, self._reference(avro), optional)

@@ -49,6 +49,8 @@ def _reject(avro: AvroType) -> NoReturn:
 def _of_union(avro: AvroType, raw: object) -> object:
     if (inner := avro.nullable) is not None:
         return avro_default(inner, raw)
+    if (only := avro.single) is not None:
+        return avro_default(only, raw)
     first = avro.members[0] if avro.members else avro
     if first.kind in ("null", "union"):
         _reject(avro)

@@ -42,7 +42,7 @@ def map_of_entries(avro: AvroType, entries: list[Any]) -> object:
 
 
 def _is_text(key: AvroType) -> bool:
-    kind = (key.nullable or key).kind
+    kind = (key.nullable or key.single or key).kind
     return kind in ("string", "enum")
 
 

@@ -69,8 +69,9 @@ def avro_type(schema: Schema, settings: DatumSettings) -> AvroType:
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether values under `schema` are those of an Avro union."""
-    return schema.type is SchemaType.STRUCT and schema.name == UNION
+    """Whether values under `schema` are those of an Avro union. A struct with a single member is a record, because a
+    union of one type is that type."""
+    return schema.type is SchemaType.STRUCT and schema.name == UNION and len(schema.fields) > 1
 
 
 def is_text_map(schema: Schema) -> bool:

@@ -48,7 +48,7 @@ class _Defaults:
 
     def required(self, schema: Schema, value: Any) -> object:
         match schema.type:
-            case SchemaType.STRUCT if schema.name == UNION:
+            case SchemaType.STRUCT if schema.name == UNION and len(schema.fields) > 1:
                 return self._member(schema, value)
             case SchemaType.STRUCT:
                 return {avro_name(each.name): self.value(each.schema, value.get(each.name)) for each in schema.fields}

@@ -66,6 +66,12 @@ class AvroType:
         others = [member for member in self.members if member.kind != "null"]
         return others[0] if len(self.members) == 2 and len(others) == 1 else None
 
+    @property
+    def single(self) -> AvroType | None:
+        """The only member of a union; None for any other type. In Connect a union of one type is that type
+        (`flatten.singleton.unions`), but its data have the index of the member."""
+        return self.members[0] if len(self.members) == 1 else None
+
 
 @dataclass(slots=True, eq=False)
 class AvroField:

@@ -4,7 +4,7 @@ A decoder reads a datum with the *reading schema* of its type, which has the sam
 
 - It has no logical types: a decimal is bytes, dates and times are integers.
 - Each member of a union of several types is a record with one field, which has the member's name. So the decoded value
-  names its member. A union of null and one type is unchanged.
+  names its member. A union of null and one type is unchanged, and so is a union of one type.
 - Named types have no namespaces, aliases and defaults.
 
 `normaliser` turns a value that was read with it into Connect's (see sink_job.schemas.json_values).
@@ -63,7 +63,7 @@ class _Reading:
         }
 
     def _union(self, avro: AvroType) -> object:
-        if avro.nullable is not None:
+        if avro.nullable is not None or avro.single is not None:
             return [self.schema(member) for member in avro.members]
         return [
             "null" if member.kind == "null" else self._record(self._next_name(), [(member.member_name, member)])
@@ -116,6 +116,8 @@ class _Normaliser:
     def _union(self, avro: AvroType) -> Normalise | None:
         if (inner := avro.nullable) is not None:
             return _unless_null(self.function(inner))
+        if (only := avro.single) is not None:
+            return self.function(only)
         members = [(member.member_name, self.function(member)) for member in avro.members]
         return _unless_null(_record(members, sparse=True))
 

@@ -185,6 +185,8 @@ class _Translation:
             inner = json_nodes.only_other_than_null(alternatives)
             if inner is not None:
                 return self.schema(inner, resolver, optional=True, ref=ref)
+            if len(alternatives) == 1:
+                return self.schema(alternatives[0], resolver, optional=optional, ref=ref)
             return self._annotated(self._union(alternatives, resolver), node, optional)
         if not properties and json_nodes.members_of_all(node):
             return self._annotated(self._first_of_all(node, resolver), node, optional)

@@ -186,10 +186,6 @@ def test_any_other_union_is_a_struct_of_optional_members() -> None:
     assert all(each.schema.optional for each in found.fields)
 
 
-def test_a_union_of_one_type_is_a_struct() -> None:
-    assert [each.name for each in translated(["int"]).fields] == ["int"]
-
-
 def test_a_union_of_two_types_with_one_short_name_is_invalid() -> None:
     with pytest.raises(InvalidSchema, match="same name"):
         translated([record(name="a.R"), record(name="b.R")])
