@@ -8,12 +8,14 @@ from devtools.simulation.config import FOREIGN_KEY
 from devtools.simulation.oracle import Generation, Violation, generation_of
 from devtools.simulation.simulation import Role, Simulation
 from sink_job.api.errors import (
+    AccessDenied,
     ClockSkew,
     ConfigurationError,
     DataLoss,
     InvalidSpec,
     LedgerFenced,
     LedgerLost,
+    RegistryChanged,
     SinkError,
     TransientError,
 )
@@ -52,6 +54,10 @@ def _not_allowed(simulation: Simulation, role: Role, error: SinkError | None) ->
         return None if simulation.oracle.lost_records else "Kafka has dropped no record that is in no object"
     if isinstance(error, ClockSkew):
         return None if simulation.config.has("clock") else "no clock was changed"
+    if isinstance(error, RegistryChanged):
+        return None if role.attempt in simulation.oracle.deceived else "the registry has not changed"
+    if isinstance(error, AccessDenied) and "registry-denied" in role.actor.faults:
+        return None
     if isinstance(error, InvalidSpec):
         return None if role.what == "reset" else "the manifest was valid before"
     if isinstance(error, ConfigurationError) and not isinstance(error, LedgerLost):

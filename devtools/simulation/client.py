@@ -46,8 +46,8 @@ change no run without them."""
 ECHO_MS = 60_000
 """Maximum delay of a copied request."""
 
-LATE_MS = 600_000
-"""Maximum delay of a request that is still carried out while 409s are the replies to its repetitions."""
+LATE_MS = (1_000, 20_000, 600_000)
+"""Maximum delays of a request that is still carried out while 409s are the replies to its repetitions."""
 
 
 class Surroundings(Protocol):
@@ -160,7 +160,7 @@ class SimulatedS3(S3Client):
             if rng.random() < 0.5:
                 self._quietly(copy)
             else:
-                at = scheduler.now + rng.randrange(LATE_MS)
+                at = scheduler.now + rng.randrange(rng.choice(LATE_MS))
                 self._simulation.echoes.append((at, f"{actor.name}'s {what}", copy))
             raise self._conflict(what)
         assert tear is not None, "only completions are torn"

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from devtools.simulation import containers
+from devtools.simulation import containers, registry
 from devtools.simulation.client import CALL_FAULTS, CONDITIONAL_FAULTS
 from sink_job.api.parser import parse_sink
 from sink_job.api.spec import Sink
@@ -49,10 +49,16 @@ TRAITS = (
     "slow-records",
     "containers",
     "inference",
+    "many-uploads",
+    "registry",
+    "registry-faults",
 )
 """Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
-`inference`: these outputs have the schema that is inferred from the first records, instead of a given one."""
+`inference`: these outputs have the schema that is inferred from the first records, instead of a given one.
+`many-uploads`: topic-partitions have several open objects, each with an upload.
+`registry`: records are Avro with the ids of a registry, in place of `containers`, and each manifest has another
+schemaCompatibility. `registry-faults`: the registry is down, slow, 403, late with an id, forgets, swaps, renumbers."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *CONDITIONAL_FAULTS, *TRAITS)
 
@@ -66,6 +72,8 @@ RARE = {
     "containers": 0.25,
     "torn-completion": 0.3,
     "late-conflict": 0.3,
+    "many-uploads": 0.1,
+    "registry": 0.25,
 }
 """The probability of a feature; 0.5 for others."""
 
@@ -107,7 +115,13 @@ class SimulationConfig:
     def sink(self) -> Sink:
         """The next manifest of the run."""
         manifest = _manifest(self, self.rng)
-        if self.has("containers"):
+        if self.has("many-uploads"):
+            manifest["spec"]["partitioner"] = {"type": "Field", "fields": ["kind"], "timezone": "UTC"}
+            manifest["spec"]["rotation"] = {"flushSize": 30}
+            manifest["spec"]["s3"]["partSize"] = 1
+        if self.has("registry"):
+            registry.change_output(manifest["spec"], self.output_rng)
+        elif self.has("containers"):
             containers.change_output(manifest["spec"], self.output_rng)
             if self.has("inference"):
                 containers.infer_schema(manifest["spec"]["format"])

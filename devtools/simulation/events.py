@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from devtools.simulation import containers
+from devtools.simulation import containers, registry
 from devtools.simulation.config import DAY_MS, EVENTS, FOREIGN_KEY, START_MS
 from devtools.simulation.kafka import SimulatedLog
-from devtools.simulation.oracle import generation_of
+from devtools.simulation.oracle import Source, generation_of
 from devtools.simulation.scheduler import Actor
 from devtools.simulation.simulation import Simulation
 from sink_job.api.topic_partition import TopicPartition
@@ -173,11 +173,17 @@ class Events:
             return
         kind = f"k{rng.randrange(config.kinds)}"
         fields = {"at": f"{tp}@{offset}", "kind": kind, "pad": "x" * rng.randint(0, config.pad)}
+        if simulation.registry is not None:
+            version = simulation.registry.produce(simulation.scheduler.now)
+            fields = registry.values_of(version, fields, config.output_rng)
+            log.values[offset] = value = registry.framed(version, fields)
+            simulation.oracle.produced(Source(tp, offset, time, kind), value, (version, fields))
+            return
         if config.has("containers"):
             fields |= containers.more_fields(config.output_rng)
         value = json.dumps(fields).encode()
         log.values[offset] = value
-        simulation.oracle.produced(tp, offset, value, time, kind)
+        simulation.oracle.produced(Source(tp, offset, time, kind), value)
 
     def _new_partition(self, actor: Actor) -> None:
         simulation = self._simulation

@@ -15,6 +15,9 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.engine.types import Cancelled, Columns, ProcessorFactory, Range
 
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+"""The type of the headers of a batch. No simulated record has headers."""
+
 Commit = Callable[[TopicPartition, int, str], None]
 
 
@@ -228,6 +231,8 @@ def _batch(log: SimulatedLog, offsets: Sequence[int], columns: Columns) -> pa.Re
     }
     if columns.timestamp:
         data["timestamp"] = pa.array([log.times[offset] for offset in offsets], pa.int64())
+    if columns.headers:
+        data["headers"] = pa.nulls(len(offsets), HEADERS)
     return pa.RecordBatch.from_pydict(data)
 
 

@@ -27,16 +27,19 @@ from sink_job.formats import avro_container
 from sink_job.formats.containers import ObjectEncoder
 from sink_job.formats.parquet_container import ParquetContainer
 from sink_job.formats.part_assembler import PartAssembler, Remainder
-from sink_job.ledger import generations, publisher, sequence, session, state, takeover
+from sink_job.ledger import generations, publisher, schemas, sequence, session, state, takeover
 from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.publisher import PublishOutcome, publish_all
+from sink_job.ledger.schemas import LedgerSchemas, SchemaEntry, SchemaStore
 from sink_job.ledger.store import Ledger
 from sink_job.s3 import S3Client, UploadedPart
 from sink_job.s3.multipart import MultipartCalls
+from sink_job.schemas import compatibility
 from sink_job.schemas.field_ids import numbered
-from sink_job.writer import object_writer
+from sink_job.writer import object_writer, row_selection
 from sink_job.writer.container_schemas import ContainerSchemas
+from sink_job.writer.row_slices import Chosen
 
 Patches = Sequence[AbstractContextManager[Any]]
 
@@ -298,6 +301,36 @@ def clock_goes_back() -> Patches:
     return [patch.object(RoundLoop, "_advance_clock", advance)]
 
 
+def schema_change_closes_nothing() -> Patches:
+    """In the modes that project, a record with another schema than the open object's does not close it."""
+    return [patch.object(compatibility, "closes", lambda *given: False)]
+
+
+def rebuilt_by_the_wrong_schema() -> Patches:
+    """A rebuild writes projected records under their own schema."""
+    return [patch.object(row_selection, "Chosen", lambda schema, rows: Chosen(None, rows))]
+
+
+def schema_not_copied() -> Patches:
+    """A schema is decoded with, but the ledger has no copy of it."""
+
+    def put(self: SchemaStore, key: str, entry: SchemaEntry) -> SchemaEntry:
+        LedgerSchemas._caches.setdefault(self._s3, {})[key] = entry.schema
+        return entry
+
+    return [patch.object(SchemaStore, "_put", put)]
+
+
+def changed_schema_accepted() -> Patches:
+    """Another schema of the registry for an id that the ledger knows is not reported."""
+    return [patch.object(schemas, "is_same_schema", lambda one, other: True)]
+
+
+def changed_version_accepted() -> Patches:
+    """Another version of the registry for an id that the ledger knows is not reported."""
+    return [patch.object(SchemaStore, "_report_version", lambda self, *given, **named: None)]
+
+
 MUTATIONS: dict[str, Callable[[], Patches]] = {
     each.__name__: each
     for each in (
@@ -329,6 +362,11 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         replaced_uploads_aborted_early,
         fenced_driver_aborts_all,
         clock_goes_back,
+        schema_change_closes_nothing,
+        rebuilt_by_the_wrong_schema,
+        schema_not_copied,
+        changed_schema_accepted,
+        changed_version_accepted,
     )
 }
 
@@ -348,17 +386,23 @@ INCLUDE = {
     "repeated_completion_not_confirmed": ("torn-completion",),
     "inherited_completion_not_confirmed": ("torn-completion",),
     "unusable_upload_not_aborted": ("late-conflict", "eager-reader"),
-    "replaced_uploads_aborted_early": ("lifecycle", "second-driver"),
+    "replaced_uploads_aborted_early": ("lifecycle", "second-driver", "many-uploads"),
     "fenced_driver_aborts_all": ("second-driver",),
     "clock_goes_back": ("clock",),
+    "schema_change_closes_nothing": ("registry",),
+    "rebuilt_by_the_wrong_schema": ("registry", "lifecycle"),
+    "schema_not_copied": ("registry",),
+    "changed_schema_accepted": ("registry", "registry-faults"),
+    "changed_version_accepted": ("registry", "registry-faults"),
 }
-"""Features of all runs that search for a defect. Only those for a defect of containers have containers."""
+"""Features of all runs that search for a defect. Only those for a defect of containers have containers,
+and so on with a registry."""
 
 
 def search(name: str, runs: int, base: int = 0) -> tuple[int, FailedCase] | None:
     """The number of runs until the defect is found, and its failure; None if `runs` do not find it."""
     include = INCLUDE.get(name, ())
-    excluded = {"containers", "inference"} - set(include)
+    excluded = {"containers", "inference", "registry"} - set(include)
     for number, case in enumerate(new_cases(base, runs, excluded, include), start=1):
         with ExitStack() as stack:
             for each in MUTATIONS[name]():

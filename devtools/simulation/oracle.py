@@ -12,12 +12,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
 from devtools.bucket_listing import decompressed
 from devtools.simulation import containers
 from devtools.simulation.kafka import SimulatedKafka
+from devtools.simulation.registered_objects import RegisteredObjects
 from devtools.simulation.single_write import SingleWrite
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject, LedgerState, Record, without_audit
@@ -97,6 +99,8 @@ class Oracle:
         self.stale: set[str] = set()
         self.head = 0
         self._state = LedgerState()
+        self.registered: RegisteredObjects | None = None  # with a registry
+        self.deceived: set[str] = set()  # drivers that the registry has given another schema than before
         self.visible: dict[str, Visible] = {}
         self.acknowledged: set[str] = set()
         self.field_ids: dict[tuple[str, tuple[str, ...]], int] = {}
@@ -109,9 +113,16 @@ class Oracle:
 
     # -- Kafka -------------------------------------------------------------------------------------------------------
 
-    def produced(self, tp: TopicPartition, offset: int, value: bytes, time: int, kind: str) -> None:
+    def produced(self, source: Source, value: bytes, registered: tuple[int, dict[str, Any]] | None = None) -> None:
+        """Takes a record. `registered`: its schema's version and its fields, with a registry."""
+        tp, offset = source.tp, source.offset
         self._values[tp, offset] = value
-        self.sources[value] = self._by_value[containers.canonical(json.loads(value))] = Source(tp, offset, time, kind)
+        self.sources[value] = source
+        if registered is None:
+            self._by_value[containers.canonical(json.loads(value))] = source
+        else:
+            assert self.registered is not None, "the run has a registry"
+            self.registered.produced(source, *registered)
         self.accepted[tp].append(offset)
 
     def is_copied(self, tp: TopicPartition, offset: int) -> bool:
@@ -157,6 +168,8 @@ class Oracle:
         if "/_s3sink/" not in f"/{key}":
             return
         self._single_write.put(key, body)
+        if self.registered is not None:
+            self.registered.put(key)
         if "/ledger/" not in key:
             return
         record = self._decoder.decode(gzip.decompress(body))
@@ -176,6 +189,9 @@ class Oracle:
         self.stale.discard(record.attempt)
         self.head = record.number
         self._follow(record)
+        if record.attempt in self.deceived and not self.late:
+            message = f"record {record.number} is put after the registry has returned another schema for an id"
+            self.fail(Violation("registry changed", message))
         if record.settings is not None:
             self._settings[record.number] = record.settings
         if record.clock > self.now() + CLOCK_BOUND_MS and record.clock > self.clock:
@@ -252,6 +268,11 @@ class Oracle:
         self.visible[key] = Visible(tp, offsets, generation, body)
         self._expect_key(key, sources)
         self._expect_parts(self._closed[key], body, sources)
+        if self.registered is not None:
+            settings = self._settings[self._closed[key].settings]
+            difference = self.registered.difference(key, body, settings, generation)
+            if difference is not None:
+                self.fail(Violation("schema", f"{key}: {difference}"))
 
     def _expect_parts(self, o: ClosedObject, body: bytes, sources: list[Source]) -> None:
         """The object has the bytes and the parts of one that is written in one go (P3)."""
@@ -265,6 +286,8 @@ class Oracle:
             self.fail(Violation("other parts", message))
 
     def _sources(self, key: str, body: bytes) -> list[Source]:
+        if self.registered is not None:
+            return self._registered_sources(self.registered, key, body)
         if containers.is_container(key):
             return self._sources_of_container(key, body)
         lines = decompressed(body, key).split(b"\n")
@@ -277,6 +300,16 @@ class Oracle:
             self.fail(Violation("bytes", f"{key} has a line that is not a record: {lines[found.index(None)]!r}"))
             return []
         return known
+
+    def _registered_sources(self, registered: RegisteredObjects, key: str, body: bytes) -> list[Source]:
+        try:
+            found = list(registered.sources(key, body))
+        except Exception as error:
+            self.fail(Violation("bytes", f"{key} cannot be read: {type(error).__name__}: {error}"))
+            return []
+        if key.endswith(".parquet"):
+            self._expect_field_ids(key, containers.field_ids(body), found[0].tp.topic)
+        return found
 
     def _sources_of_container(self, key: str, body: bytes) -> list[Source]:
         try:

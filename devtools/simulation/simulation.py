@@ -14,6 +14,8 @@ from devtools.simulation.client import CALL_FAULTS, CONDITIONAL_FAULTS, Simulate
 from devtools.simulation.config import START_MS, SimulationConfig
 from devtools.simulation.kafka import SimulatedAdmin, SimulatedEngine, SimulatedKafka
 from devtools.simulation.oracle import Oracle
+from devtools.simulation.registered_objects import RegisteredObjects
+from devtools.simulation.registry import RegistryState, SimulatedRegistry
 from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler
 from devtools.simulation.store import SimulatedStore
 from sink_job.api.errors import SinkError
@@ -30,6 +32,7 @@ from sink_job.ledger.schemas import LedgerSchemas
 from sink_job.ledger.session import LedgerAccess
 from sink_job.maintenance.discard_open import discard_open
 from sink_job.maintenance.offset_reset import OffsetResetter
+from sink_job.registry.base import SchemaRegistry
 from sink_job.registry.client import open_schemas
 from sink_job.s3 import S3Settings
 
@@ -80,6 +83,10 @@ class Simulation:
         self.conditional_rng = random.Random(f"{seed}/conditional-faults")
         self.s3 = SimulatedS3(SETTINGS, self.store, self, random.Random(f"{seed}/calls"), config.page)
         self.admin = SimulatedAdmin(self.kafka, self.scheduler, self.trace, self._kafka_fails)
+        self.registry: RegistryState | None = None
+        if config.has("registry"):
+            self.registry = RegistryState(random.Random(f"{seed}/registry"), config.has("registry-faults"))
+            self.oracle.registered = RegisteredObjects()
         self.sink = self._manifest()
         self.on_commit: Callable[[TopicPartition], None] = lambda tp: None
         self.on_unexpected: Callable[[str, Exception], None] = lambda name, error: None
@@ -99,11 +106,13 @@ class Simulation:
         return self._faults[self._fault_rng.randrange(len(self._faults))]
 
     def draw_conditional(self, what: str) -> str | None:
-        """The fault of a conditional call, if any. They are more frequent than others: they need a certain call."""
-        if self.calm or not self._conditional_faults or self.conditional_rng.random() >= 4 * self.config.fault_rate:
+        """The fault of a conditional call, if any. They are more frequent than others: a run has few such calls."""
+        completes = what.startswith("complete ")
+        rate = (12 if completes else 3) * self.config.fault_rate
+        if self.calm or not self._conditional_faults or self.conditional_rng.random() >= rate:
             return None
         fault = self.conditional_rng.choice(self._conditional_faults)
-        return fault if fault != "torn-completion" or what.startswith("complete ") else None
+        return fault if fault != "torn-completion" or completes else None
 
     def pause_before(self, what: str) -> int:
         """The delay in ms before a call is sent: some records and claims are put late."""
@@ -170,7 +179,7 @@ class Simulation:
                 stop=Pause(scheduler),
                 store_clock=self.store.second,
                 steady_clock=lambda: scheduler.now,
-                registry=open_schemas(sink.spec.format, None, lambda seconds: False, lambda secrets: None),
+                registry=self._schemas_of(sink, role.attempt),
             )
             self._forget_schemas()
             role.tracker = Progress(sink, clock)
@@ -182,6 +191,21 @@ class Simulation:
         role.actor.wake = scheduler.now + after
         self.trace(f"{name} starts in {after} ms, its clock {ahead} ms ahead: {goal}")
         return role
+
+    def _schemas_of(self, sink: Sink, attempt: str) -> SchemaRegistry | None:
+        """The registry of the driver `attempt`."""
+        state, registered = self.registry, self.oracle.registered
+        if state is None or registered is None:
+            return open_schemas(sink.spec.format, None, lambda seconds: False, lambda secrets: None)
+        return SimulatedRegistry(
+            state,
+            self.scheduler,
+            self.trace,
+            is_calm=lambda: self.calm,
+            is_copied=lambda topic, each: registered.is_copied(self.oracle.current.number, topic, each),
+            deceived=lambda: self.oracle.deceived.add(attempt),
+            compares_versions=sink.spec.schema_compatibility.projects,
+        )
 
     def _forget_schemas(self) -> None:
         """The tasks of the next driver read schemas from the store, as those of a new process."""

@@ -6,14 +6,15 @@ staged or continued.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from devtools.simulation import containers
+from devtools.simulation.kafka import HEADERS
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.schema_section import INFERRED_ID, text_id
 from sink_job.api.spec import ObjectSettings
@@ -26,18 +27,22 @@ from sink_job.schemas.model import RegisteredSchema
 from sink_job.writer.container_schemas import InMemoryFieldIds
 from sink_job.writer.projection import InMemoryObjectSchemas
 from sink_job.writer.record_pipeline import RecordPipeline
+from sink_job.writer.row_slices import Chosen, row_slices
+
+_COPY = re.compile(rf"(?:{INFERRED_ID}|[0-9]+)\.json")
+"""The file of a schema."""
 
 
 class _Schemas:
-    """The schemas of all runs, in all topics, and the inferred ones of each topic."""
+    """The schemas of all runs, in all topics, and the inferred and registered ones of each topic."""
 
     def __init__(self) -> None:
         found = [RegisteredSchema(text_id("JSON", text), "JSON", text) for text in containers.SCHEMAS]
         self._by_id = {each.id: each for each in found}
-        self.inferred: dict[str, RegisteredSchema] = {}
+        self.of_topics: dict[tuple[str, str], RegisteredSchema] = {}
 
     def find(self, topic: str, schema_id: str) -> RegisteredSchema | None:
-        return self.inferred[topic] if schema_id == INFERRED_ID else self._by_id[schema_id]
+        return self.of_topics.get((topic, schema_id)) or self._by_id[schema_id]
 
 
 @dataclass
@@ -49,10 +54,12 @@ class SingleWrite:
     _ids: InMemoryFieldIds = field(default_factory=InMemoryFieldIds)
 
     def put(self, key: str, body: bytes) -> None:
-        """Takes what the ledger has of a topic: its inferred schema and its field ids."""
+        """Takes what the ledger has of a topic: its schemas and its field ids."""
         *_, kind, topic, name = f"//{key}".split("/")
-        if kind == "schemas" and name == f"{INFERRED_ID}.json":
-            self._schemas.inferred[topic] = msgspec.json.decode(body, type=SchemaEntry).schema
+        if kind == "schemas" and _COPY.fullmatch(name):
+            self._schemas.of_topics[topic, name.removesuffix(".json")] = msgspec.json.decode(
+                body, type=SchemaEntry
+            ).schema
         if kind == "field-ids":
             self._ids.topics.setdefault(topic, {}).update(msgspec.json.decode(body, type=FieldIdsEntry).ids)
 
@@ -63,15 +70,17 @@ class SingleWrite:
             "offset": pa.array(range(len(values)), pa.int64()),
             "value": pa.array(values, pa.binary()),
             "timestamp": pa.array([0] * len(values), pa.int64()),
+            "headers": pa.nulls(len(values), HEADERS),
         }
         prepared = pipeline.prepare(pa.RecordBatch.from_pydict(columns), 0, tp)
-        rows = prepared.encoded.to_pylist()
-        schema = prepared.rows.schema_ids[0] if prepared.rows.schema_ids else None
+        codes, ids = prepared.rows.schemas, prepared.rows.schema_ids
+        schema = ids[int(codes[0])] if ids and codes is not None else None
+        pipeline.keep_schema(tp.topic, schema)
+        (rows,) = row_slices(prepared, [Chosen(schema, slice(0, len(values)))])
         with SpillPool(1 << 30) as pool:
             encoder = pipeline.object_encoder(key, tp.topic, schema)
             assembler = PartAssembler(part_size=pipeline.shaping.s3.part_size, encoder=encoder, spool=pool)
-            ends = np.cumsum([len(row) for row in rows], dtype=np.int64)
-            return [bytes(part) for part in (*assembler.append(memoryview(b"".join(rows)), ends), *assembler.finish())]
+            return [bytes(part) for part in (*assembler.append(rows.data, rows.ends), *assembler.finish())]
 
     def _pipeline(self, settings: str) -> RecordPipeline:
         if settings not in self._pipelines:

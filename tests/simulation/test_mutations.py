@@ -11,7 +11,7 @@ pytestmark = pytest.mark.model
 RUNS = 600
 BASE = 0
 
-UNFOUND = {"staging_of_others_removed", "unusable_upload_not_aborted", "replaced_uploads_aborted_early"}
+UNFOUND = {"staging_of_others_removed", "unusable_upload_not_aborted"}
 """Need more runs than a test can afford; the model (`model`) covers the first rule."""
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import uuid
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -20,6 +21,7 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
+from devtools.simulation import registry
 from devtools.simulation.config import FEATURES, config_of_seed
 from devtools.simulation.run import simulate
 from devtools.simulation.runner import Case, FailedCase, minimized, new_cases, read_cases, run_case, trace, traces
@@ -79,6 +81,18 @@ def test_simulations_with_inference_have_one_schema_of_each_topic_and_unknown_pr
         assert len(schemas) == len({key.split("/schemas/")[1] for key in schemas})
         assert schemas
     assert unknown
+
+
+def test_simulations_with_a_registry_have_objects_whose_records_are_projected_to_the_first_ones_schema() -> None:
+    projected = 0
+    for seed in range(12):
+        found = simulate(config_of_seed(seed, include=["registry"])).oracle
+        of_records = {source: registry.version_of(value) for value, source in found.sources.items()}
+        versions = defaultdict(set)
+        for key, each in found.visible.items():
+            versions[key] = {of_records[s] for s in of_records if s.tp == each.tp and s.offset in each.offsets}
+        projected += sum(len(each) > 1 for each in versions.values())
+    assert projected
 
 
 def blocks(output: str, body: bytes) -> int:
