@@ -27,7 +27,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock crd golden chart demo demo-up demo-down demo-cluster recording test test-fast test-cluster prepare-cluster \
-	prepare-test coverage chaos fuzz lint lint-workflows format bench bench-operator clean
+	prepare-test coverage chaos fuzz mutate lint lint-workflows format bench bench-operator clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ chaos: setup ## whole sinks in simulated time under random faults for an hour (A
 
 fuzz: setup ## random and mutated values and schemas for each converter (ARGS="--converter Avro --seconds 600 --seed N")
 	@$(BIN)/python -u -m devtools.fuzz $(ARGS)
+
+mutate: setup ## defects in the protocol's code: which level of the tests finds them (ARGS="--sample 60 --seed 1", ARGS=--report)
+	@$(BIN)/python -u -m devtools.mutation $(ARGS)
 
 lint: setup ## ruff, mypy --strict, import-linter, replaced words, and whether the CRD is what the models make
 	@$(BIN)/ruff check .
