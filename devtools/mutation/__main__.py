@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import inspect
+import multiprocessing
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from devtools.mutation import results
@@ -49,6 +51,8 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rule-runs", type=int, default=2_000, help="simulated runs for a rule (default: 2,000)")
     parser.add_argument("--cpu", type=int, default=60, help="seconds of processor time for a level (default: 60)")
     parser.add_argument("--limit", type=float, default=600, help="seconds of real time for a level (default: 600)")
+    parser.add_argument("--files", type=int, default=12, help="files of unit tests for a mutant (default: 12)")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at the same time (default: 1)")
     parser.add_argument("--minutes", type=float, default=60, help="starts no trial later than this (default: 60)")
     parser.add_argument("--no-rules", action="store_true", help="mutants alone")
     parser.add_argument("--report", action="store_true", help="print the tables of the results and try nothing")
@@ -61,7 +65,7 @@ def _rules(options: argparse.Namespace, end: float) -> None:
     for name in MUTATIONS:
         if name in known or time.monotonic() > end:
             continue
-        outcome = in_child(lambda name=name: _rule(name, options.rule_runs), Limits(1_800, 7_200))
+        outcome = in_child(partial(_rule, name, options.rule_runs), Limits(1_800, 7_200))
         text = (inspect.getdoc(MUTATIONS[name]) or "").splitlines()[0]
         results.append(path, {"rule": name, "text": text, "seeds": outcome.seeds, "by": outcome.by})
         print(f"{name}: {outcome.seeds} runs {outcome.by}", flush=True)
@@ -77,18 +81,30 @@ def _mutants(options: argparse.Namespace, end: float) -> None:
     known = {(each["name"], each["source"]) for each in results.read(path)}
     chosen = sample(options.only, options.sample, options.seed)
     todo = [each for each in chosen if (each.name, _hash(each.path)) not in known]
-    tests = {each.path: unit_tests_of(each.path, ROOT) for each in todo}
+    tests = {each.path: unit_tests_of(each.path, ROOT)[: options.files] for each in todo}
     preload(
         [*sorted(_module(path) for path in tests), *sorted({_module(t) for found in tests.values() for t in found})]
     )
+    context = multiprocessing.get_context("fork")
+    workers = [
+        context.Process(target=_work, args=(todo[job :: options.jobs], tests, options, end))
+        for job in range(options.jobs)
+    ]
+    for each in workers:
+        each.start()
+    for each in workers:
+        each.join()
+
+
+def _work(todo: Sequence[Mutant], tests: Mapping[str, Sequence[str]], options: argparse.Namespace, end: float) -> None:
     failing = _Failing(Limits(options.cpu, options.limit))
-    for number, mutant in enumerate(todo, start=len(chosen) - len(todo) + 1):
+    for mutant in todo:
         if time.monotonic() > end:
             break
         result = _try(mutant, tests[mutant.path], failing, options)
-        results.append(path, result)
+        results.append(FOLDER / "mutants.jsonl", result)
         change = f"{mutant.operator}: {mutant.before} -> {mutant.after}"
-        print(f"{number}/{len(chosen)} {result['level']:12} {mutant.name} {change} {result['by']}", flush=True)
+        print(f"{result['level']:12} {mutant.name} {change} {result['by']}", flush=True)
 
 
 class _Failing:

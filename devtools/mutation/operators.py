@@ -89,7 +89,8 @@ def mutated(mutant: Mutant, root: Path) -> ast.Module:
     if site is None or _text(site.node) != mutant.before:
         raise LookupError(f"{mutant.path}: the file has changed since mutant {mutant.name} was made")
     changed = ast.copy_location(site.replacement(), site.node)
-    return ast.fix_missing_locations(_Exchange(site.node, changed).visit(tree))
+    _Exchange(site.node, changed).visit(tree)
+    return ast.fix_missing_locations(tree)
 
 
 class _Exchange(ast.NodeTransformer):
@@ -160,11 +161,11 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, Replacement]]:
             yield "not removed", lambda: copy.deepcopy(node.operand)
         case ast.BinOp() if type(node.op) in ARITHMETIC and not _is_text(node):
             yield "arithmetic", lambda: _with(node, op=ARITHMETIC[type(node.op)]())
-        case ast.Constant(value=bool(value)):
-            yield "boolean", lambda: ast.Constant(not value)
-        case ast.Constant(value=int(value)):
-            yield "+1", lambda: ast.Constant(value + 1)
-            yield "-1", lambda: ast.Constant(value - 1)
+        case ast.Constant(value=bool(flag)):
+            yield "boolean", lambda: ast.Constant(not flag)
+        case ast.Constant(value=int(number)):
+            yield "+1", lambda: ast.Constant(number + 1)
+            yield "-1", lambda: ast.Constant(number - 1)
         case ast.If() | ast.IfExp() | ast.While() if not isinstance(node.test, ast.Compare | ast.UnaryOp):
             yield "condition negated", lambda: _with(node, test=ast.UnaryOp(ast.Not(), copy.deepcopy(node.test)))
         case ast.comprehension(ifs=[_, *_]):

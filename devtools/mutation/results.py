@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 Result = dict[str, Any]
-"""A mutant's fields, with `level` (unit, simulation, survivor, not applicable), `by`, `seeds`, `result` and `source` (the
-hash of its file); or a rule's `rule`, `text`, `seeds` and `by`."""
+"""A mutant's fields, with `level` (unit, simulation, survivor, not applicable), `by`, `seeds`, `result` and `source`,
+which is the hash of its file; or a rule's `rule`, `text`, `seeds` and `by`."""
 
 
 def read(path: Path) -> list[Result]:
