@@ -55,6 +55,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="mutants at the same time (default: 1)")
     parser.add_argument("--minutes", type=float, default=60, help="starts no trial later than this (default: 60)")
     parser.add_argument("--no-rules", action="store_true", help="mutants alone")
+    parser.add_argument("--again", action="store_true", help="try survivors again, with other limits or new tests")
     parser.add_argument("--report", action="store_true", help="print the tables of the results and try nothing")
     return parser.parse_args(argv)
 
@@ -78,7 +79,11 @@ def _rule(name: str, runs: int) -> Outcome:
 
 def _mutants(options: argparse.Namespace, end: float) -> None:
     path = FOLDER / "mutants.jsonl"
-    known = {(each["name"], each["source"]) for each in results.read(path)}
+    known = {
+        (each["name"], each["source"])
+        for each in results.latest(results.read(path))
+        if not (options.again and each["level"] == "survivor")
+    }
     chosen = sample(options.only, options.sample, options.seed)
     todo = [each for each in chosen if (each.name, _hash(each.path)) not in known]
     tests = {each.path: unit_tests_of(each.path, ROOT)[: options.files] for each in todo}
@@ -160,7 +165,8 @@ def _all() -> Iterator[Mutant]:
 
 def report() -> list[str]:
     """The tables, as Markdown. Mutants of files that have changed since are left out."""
-    found = [each for each in results.read(FOLDER / "mutants.jsonl") if each["source"] == _hash(each["path"])]
+    found = results.latest(results.read(FOLDER / "mutants.jsonl"))
+    found = [each for each in found if each["source"] == _hash(each["path"])]
     seeds = results.seeds_of(found)
     median = (
         f"Runs until the simulation caught one: median {seeds[len(seeds) // 2]}, at most {seeds[-1]}." if seeds else ""

@@ -31,6 +31,11 @@ def append(path: Path, result: Result) -> None:
         file.write(json.dumps(result) + "\n")
 
 
+def latest(found: Iterable[Result]) -> list[Result]:
+    """The last result of each mutant."""
+    return list({(each["name"], each["source"]): each for each in found}.values())
+
+
 def rules_table(results: Iterable[Result]) -> list[str]:
     """A row for each rule that was switched off."""
     rows = ["| rule | what is omitted | found by the simulation after |", "|---|---|---|"]
@@ -58,11 +63,13 @@ def seeds_of(results: Iterable[Result]) -> list[int]:
 
 def survivors(results: Iterable[Result]) -> list[str]:
     """A row for each mutant that no level caught."""
-    rows = ["| place | function | operator | mutation |", "|---|---|---|---|"]
+    rows = ["| place | function | operator | mutation | unit tests |", "|---|---|---|---|---|"]
     for each in results:
         if each["level"] == "survivor":
             change = f"`{_cell(each['before'])}` → `{_cell(each['after'])}`"
-            rows.append(f"| {each['path']}:{each['line']} | `{each['function']}` | {each['operator']} | {change} |")
+            unit = "did not end" if "time limit" in each["by"] else "passed"
+            place = f"{each['path']}:{each['line']}"
+            rows.append(f"| {place} | `{each['function']}` | {each['operator']} | {change} | {unit} |")
     return rows
 
 

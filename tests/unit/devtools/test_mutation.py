@@ -194,8 +194,24 @@ def test_results_are_read_up_to_a_line_that_was_cut_off(tmp_path: Path) -> None:
     assert results.read(path) == [{"level": "unit"}]
 
 
+def test_a_mutant_that_was_tried_again_has_its_last_result() -> None:
+    first = {"name": "a.py:3#1", "source": "1", "level": "survivor"}
+    assert results.latest([first, {**first, "source": "2"}, {**first, "level": "unit"}]) == [
+        {**first, "level": "unit"},
+        {**first, "source": "2"},
+    ]
+
+
 def test_the_tables_count_levels_and_list_survivors() -> None:
-    fields = {"line": 3, "function": "f", "operator": "comparison", "before": "a | b", "after": "a & b", "seeds": 4}
+    fields = {
+        "line": 3,
+        "function": "f",
+        "operator": "comparison",
+        "before": "a | b",
+        "after": "a & b",
+        "seeds": 4,
+        "by": "",
+    }
     found = [
         {**fields, "path": "sink_job/ledger/a.py", "level": "unit"},
         {**fields, "path": "sink_job/writer/b.py", "level": "simulation"},
@@ -208,4 +224,6 @@ def test_the_tables_count_levels_and_list_survivors() -> None:
         "| all | 3 | 1 | 1 | 1 |",
     ]
     assert results.seeds_of(found) == [4]
-    assert results.survivors(found)[2:] == ["| sink_job/writer/b.py:3 | `f` | comparison | `a \\| b` → `a & b` |"]
+    assert results.survivors(found)[2:] == [
+        "| sink_job/writer/b.py:3 | `f` | comparison | `a \\| b` → `a & b` | passed |"
+    ]

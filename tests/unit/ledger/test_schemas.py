@@ -59,6 +59,41 @@ def test_the_first_version_of_a_schema_counts(store: SchemaStore) -> None:
     assert store.put("flights", changed(FLIGHT, version=3), URL).version == 2
 
 
+@pytest.mark.parametrize("needs_version", [False, True])
+def test_the_same_version_of_a_schema_is_not_reported(
+    store: SchemaStore, caplog: pytest.LogCaptureFixture, needs_version: bool
+) -> None:
+    store.put("flights", FLIGHT, URL)
+    assert store.put("flights", FLIGHT, URL, needs_version=needs_version) == FLIGHT
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("other", [changed(FLIGHT, version=3), changed(FLIGHT, subject="departures-value")])
+def test_another_position_of_a_schema_is_a_warning_if_versions_are_not_compared(
+    store: SchemaStore, caplog: pytest.LogCaptureFixture, other: RegisteredSchema
+) -> None:
+    store.put("flights", FLIGHT, URL)
+    store.put("flights", other, URL)
+    assert len(caplog.messages) == 1
+    assert "The ledger's version stays in force" in caplog.text
+
+
+@pytest.mark.parametrize("other", [changed(FLIGHT, version=3), changed(FLIGHT, subject="departures-value")])
+def test_another_position_of_a_schema_is_a_changed_registry_if_versions_are_compared(
+    store: SchemaStore, other: RegisteredSchema
+) -> None:
+    store.put("flights", FLIGHT, URL)
+    with pytest.raises(RegistryChanged, match="compares versions within a subject"):
+        store.put("flights", other, URL, needs_version=True)
+
+
+def test_a_copy_without_a_version_gets_its_first_one_when_versions_are_compared(store: SchemaStore) -> None:
+    store.put("flights", changed(FLIGHT, version=None), URL)
+    assert store.put("flights", FLIGHT, URL).version is None
+    assert store.put("flights", FLIGHT, URL, needs_version=True).version == 2
+    assert store.put("flights", changed(FLIGHT, version=3), URL).version == 2
+
+
 @pytest.fixture
 def conflicting(s3: MemoryS3, monkeypatch: pytest.MonkeyPatch) -> None:
     def put(key: str, body: bytes, *, only_if_absent: bool = False) -> object:
