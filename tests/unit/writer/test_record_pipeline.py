@@ -101,10 +101,11 @@ def test_a_key_that_s3_would_not_take_is_a_data_error() -> None:
     assert {error.message for error in prepared.errors} == {"its object's key would be longer than 1024 bytes"}
 
 
-def test_a_key_may_grow_too_long_with_its_offset() -> None:
+@pytest.mark.parametrize("last", [9, 99])
+def test_a_key_may_grow_too_long_with_its_offset(last: int) -> None:
     found = pipeline(partitioner={"type": "Field", "fields": ["f"]}, s3={"offsetPadWidth": 0})
-    value = "x" * (1024 - len(found.key(TP, "f=", 99).encode()))
-    prepared = prepare(found, [f'{{"f":"{value}"}}'.encode()] * 3, first=98)
+    value = "x" * (1024 - len(found.key(TP, "f=", last).encode()))
+    prepared = prepare(found, [f'{{"f":"{value}"}}'.encode()] * 3, first=last - 1)
     assert prepared.rows.codes.tolist() == [0, 0, REJECTED_PATH]
 
 
