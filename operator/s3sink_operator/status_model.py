@@ -108,6 +108,34 @@ class MemoryStatus(StatusModel):
     """Times of the changes within the last day."""
 
 
+class ScalingChange(StatusModel):
+    """A change of the number of executors."""
+
+    time: Time = None
+    """Time of the change."""
+    from_: Annotated[int | None, Field(alias="from")] = None
+    """Number before the change."""
+    to: int | None = None
+    """Number after the change."""
+    reason: str | None = None
+    """Reason of the change."""
+
+
+class ScalingStatus(StatusModel):
+    """Number of executors with scaling.mode: Auto; absent with Fixed."""
+
+    desired: Annotated[int | None, Field(ge=1)] = None
+    """Desired number of executors."""
+    bounds: Annotated[str | None, Field(max_length=100)] = None
+    """Settings that the number was computed with."""
+    low_since_time: Time = None
+    """Time since when fewer executors would suffice."""
+    low_most: Annotated[int | None, Field(ge=1)] = None
+    """Most executors that would have sufficed since then."""
+    last_change: ScalingChange | None = None
+    """Last change."""
+
+
 class Position(StatusModel):
     """Next offset of one topic-partition."""
 
@@ -270,6 +298,8 @@ class S3SinkStatus(StatusModel):
     """Progress that the driver reports."""
     memory: MemoryStatus | None = None
     """Memory of an executor, or of the whole sink in Local mode."""
+    scaling: ScalingStatus | None = None
+    """Number of executors with scaling.mode: Auto; absent with Fixed."""
     attempts: Annotated[list[Attempt] | None, Field(max_length=MAX_ATTEMPTS)] = None
     """Last attempts, newest first."""
     retry: Retry | None = None

@@ -14,10 +14,12 @@ from sink_job.api.compressions import COMPRESSIONS
 from sink_job.api.enums import (
     ConverterType,
     DecimalFormat,
+    ExecutorMode,
     LogicalTypes,
     OutputFormat,
     PartitionerType,
     ResetTo,
+    ScalingMode,
     SchemaCompatibility,
     TimestampFormat,
     Tolerance,
@@ -42,6 +44,7 @@ _TYPE: Final = (*_PARTITIONER, "type")
 _ROTATION: Final = ("spec", "rotation")
 _S3: Final = ("spec", "s3")
 _MEMORY: Final = ("spec", "executor", "memory")
+_SCALING: Final = ("spec", "executor", "scaling")
 _SCHEMA: Final = ("spec", "format", "schema")
 _ERRORS: Final = ("spec", "errors")
 _RESET: Final = ("spec", "offsets", "reset")
@@ -321,6 +324,21 @@ def _sizes(spec: Spec) -> Iterator[FieldError]:
         yield FieldError((*_MEMORY, "min"), message, ((*_MEMORY, "max"),))
 
 
+def _scaling(spec: Spec) -> Iterator[FieldError]:
+    executor, scaling = spec.executor, spec.executor.scaling
+    if scaling.min_instances > scaling.max_instances:
+        here, other = (*_SCALING, "minInstances"), (*_SCALING, "maxInstances")
+        yield FieldError(here, f"{scaling.min_instances} is above maxInstances, {scaling.max_instances}", (other,))
+    if scaling.mode is not ScalingMode.AUTO:
+        return
+    if executor.mode is ExecutorMode.LOCAL:
+        message = "Auto has no effect in Local mode, which has no executors: write Fixed, or executor.mode: Cluster"
+        yield FieldError((*_SCALING, "mode"), message, (("spec", "executor", "mode"),))
+    if executor.instances != 1:
+        message = "has no effect with scaling.mode: Auto: remove it, or set scaling.minInstances and maxInstances"
+        yield FieldError(("spec", "executor", "instances"), message, ((*_SCALING, "mode"),))
+
+
 def _service_account(spec: Spec) -> Iterator[FieldError]:
     account = spec.service_account
     if account.name is not None and account.annotations:
@@ -372,6 +390,7 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     _delimiters,
     _dead_letters,
     _sizes,
+    _scaling,
     _spark_properties,
     _service_account,
     _offset_reset,

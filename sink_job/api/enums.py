@@ -202,6 +202,11 @@ class ExecutorMode(StrEnum):
     CLUSTER = "Cluster"
 
 
+class ScalingMode(StrEnum):
+    FIXED = "Fixed"
+    AUTO = "Auto"
+
+
 class MemoryMode(StrEnum):
     DISABLED = "Disabled"
     RECOMMEND = "Recommend"

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, StrictInt
 
 from sink_job.api.base_model import SpecModel, description
-from sink_job.api.enums import ExecutorMode, MemoryMode, OnExisting, ResetTo
+from sink_job.api.enums import ExecutorMode, MemoryMode, OnExisting, ResetTo, ScalingMode
 from sink_job.api.field_types import ObjectName, TopicName
 from sink_job.api.quantities import GI, MI, Size
 from sink_job.api.timestamps import Timestamp
@@ -22,6 +22,8 @@ PodTemplate = Annotated[
 
 MIN_EXECUTOR_MEMORY: Final = 512 * MI
 """Smallest memory of an executor and of a driver, in bytes."""
+MAX_INSTANCES: Final = 10_000
+"""Most executors of a sink."""
 MAX_CORES: Final = 256
 """Most cores of an executor and of a driver."""
 
@@ -41,13 +43,31 @@ class MemorySpec(SpecModel):
     """Maximum memory of an executor, for all of its processes together."""
 
 
+class ScalingSpec(SpecModel):
+    """Number of executors over activity."""
+
+    mode: ScalingMode = ScalingMode.FIXED
+    """Fixed: instances is the number of executors. Auto: the operator changes the number with the active
+    topic-partitions, without a restart; instances must be omitted. Auto is rejected in Local mode, which has no
+    executors."""
+    min_instances: Annotated[StrictInt, description(ge=1, le=MAX_INSTANCES)] = 1
+    """With Auto: minimum number of executors."""
+    max_instances: Annotated[StrictInt, description(ge=1, le=MAX_INSTANCES)] = 8
+    """With Auto: maximum number of executors."""
+    partitions_per_task: Annotated[StrictInt, description(ge=1, le=1000)] = 8
+    """With Auto: number of active topic-partitions for each concurrent task. An executor is added when there are more:
+    with 2 cores and 8, for 17 active topic-partitions."""
+
+
 class ExecutorSpec(SpecModel):
     """The processes that read, encode and upload."""
 
     mode: ExecutorMode = ExecutorMode.CLUSTER
     """Cluster: executors run in their own pods. Local: everything runs in the driver pod, for small topics."""
-    instances: Annotated[StrictInt, description(ge=1, le=10000)] = 1
-    """Number of executor pods. Has no effect in Local mode."""
+    instances: Annotated[StrictInt, description(ge=1, le=MAX_INSTANCES)] = 1
+    """Number of executor pods. Has no effect in Local mode. Omit it with scaling.mode: Auto."""
+    scaling: ScalingSpec = ScalingSpec()
+    """Number of executors over activity."""
     cores: Annotated[StrictInt, description(ge=1, le=MAX_CORES, operator_default=True)] = 1
     """Number of concurrent tasks of an executor."""
     memory: MemorySpec = MemorySpec()

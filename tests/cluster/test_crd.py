@@ -59,6 +59,13 @@ COMPLETE: Json = {
         "mostLagging": [{"topic": "flights", "partition": 3, "committed": 20, "end": 100, "lag": 80}],
     },
     "memory": {"current": "2Gi", "recommended": "2Gi", "inputs": {"slots": 2, "openObjects": 90}},
+    "scaling": {
+        "desired": 3,
+        "bounds": "1 to 8, 16 active topic-partitions each",
+        "lowSinceTime": "2025-11-03T10:00:00Z",
+        "lowMost": 1,
+        "lastChange": {"time": "2025-11-03T09:00:00Z", "from": 1, "to": 3, "reason": "grow: 3 executors required"},
+    },
     "attempts": [{"number": 1, "startTime": "2025-11-03T10:00:00Z"}],
     "retry": {"failures": 0},
     "replicas": 2,
@@ -319,7 +326,8 @@ def test_defaults_are_filled_in(sinks: Kube) -> None:
     assert spec["s3"]["topicsDir"] == "topics"
     assert spec["s3"]["partSize"] == "25Mi"
     assert spec["rounds"] == {"minBytes": "8Mi", "maxDelay": "10s", "maxBytes": "512Mi"}
-    assert spec["executor"] == {"mode": "Cluster", "instances": 1, "memory": {}}
+    scaling = {"mode": "Fixed", "minInstances": 1, "maxInstances": 8, "partitionsPerTask": 8}
+    assert spec["executor"] == {"mode": "Cluster", "instances": 1, "memory": {}, "scaling": scaling}
     assert spec["state"] == "Running"
     assert "interval" not in spec["rotation"]
 
@@ -358,6 +366,15 @@ def test_scaling_changes_the_number_of_executors(sinks: Kube, sink: Json) -> Non
     scale = sinks.patch("S3Sink", name, {"spec": {"replicas": 3}}, subresource="scale")
     assert scale["spec"]["replicas"] == 3
     assert sinks.get("S3Sink", name)["spec"]["executor"]["instances"] == 3
+
+
+def test_a_number_that_follows_activity_cannot_be_scaled_by_hand(sinks: Kube) -> None:
+    """kubectl scale and autoscalers get the message of the rule."""
+    made = sinks.create(document({"spec.executor": {"scaling": {"mode": "Auto"}}}) | {"metadata": {"name": "auto"}})
+    with pytest.raises(ApiError) as rejected:
+        sinks.patch("S3Sink", made["metadata"]["name"], {"spec": {"replicas": 3}}, subresource="scale")
+    assert rejected.value.status == 422
+    assert "spec.executor.instances has no effect with scaling.mode: Auto: remove it" in str(rejected.value)
 
 
 def test_scaling_to_zero_is_rejected(sinks: Kube, sink: Json) -> None:

@@ -64,6 +64,15 @@ VALUES: dict[str, list[object]] = {
     "spec.rounds.maxDelay": ["0s", "24h", "1d", "25h"],
     "spec.executor.memory.min": ["512Mi", 536870912, "1.5Gi", "8Gi"],
     "spec.executor.memory.max": ["512Mi", "1536Mi", "9G"],
+    "spec.executor.mode": ["Local", "Cluster"],
+    "spec.executor.instances": [ABSENT, 1, 3],
+    "spec.executor.scaling": [
+        ABSENT,
+        {},
+        {"mode": "Auto"},
+        {"mode": "Auto", "minInstances": 9},
+        {"minInstances": 2, "maxInstances": 2},
+    ],
     "spec.sparkConf": [{}, {"spark.a": "b"}, {"spark.master": "local"}, {"a": "b"}],
     "spec.sinkId": ["a", "a..b", "topics", "topics.a"],
     "spec.offsets.reset": [

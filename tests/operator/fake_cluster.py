@@ -32,6 +32,7 @@ from s3sink_operator.types import (
     Unreachable,
     to_timestamp,
 )
+from sink_job.api.allocation import Allocation
 from sink_job.api.quantities import format_size
 from sink_job.api.report import Failure, FinalReport, MemoryReport, PartitionReport, Report, RunState
 
@@ -186,7 +187,9 @@ class Cluster:
         driver = self.driver
         if driver is None or not has_executors(driver) or driver["status"]["phase"] != "Running":
             return ()
-        count = self.sink["spec"]["executor"].get("instances", 1)
+        config = self.get("ConfigMap", names.config_map_name(self.name)) or {}
+        allocated = Allocation.parse(str((config.get("data") or {}).get("allocation.json")))
+        count = self.sink["spec"]["executor"].get("instances", 1) if allocated is None else allocated.executors
         return [self.executor(number) for number in range(1, count + 1)]
 
     def executor(self, number: int, *, memory: int | None = None, **status: Any) -> Json:

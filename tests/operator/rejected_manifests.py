@@ -175,6 +175,21 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "spec.executor.memory.min is above",
     ),
     (
+        "fewer executors at most than at least",
+        [{"spec.executor.scaling": {"minInstances": 3, "maxInstances": 2}}],
+        "spec.executor.scaling.minInstances is above",
+    ),
+    (
+        "a number of executors beside one that follows activity",
+        [{"spec.executor": {"instances": 3, "scaling": {"mode": "Auto"}}}],
+        "spec.executor.instances has no effect with scaling.mode: Auto",
+    ),
+    (
+        "a number of executors that follows activity where there are none",
+        [{"spec.executor": {"mode": "Local", "scaling": {"mode": "Auto"}}}],
+        "spec.executor.scaling.mode is Auto, which has no effect in Local mode",
+    ),
+    (
         "annotations of an account that exists",
         [{"spec.serviceAccount": {"name": "writer", "annotations": {"a": "b"}}}],
         "spec.serviceAccount.annotations has no effect with name",

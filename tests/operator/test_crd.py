@@ -165,7 +165,8 @@ def test_defaults_are_those_of_the_models_as_people_write_them() -> None:
 def test_the_default_of_a_section_holds_those_of_its_fields() -> None:
     spec = SCHEMA["properties"]["spec"]["properties"]
     assert spec["rounds"]["default"] == {"minBytes": "8Mi", "maxDelay": "10s", "maxBytes": "512Mi"}
-    assert spec["executor"]["default"] == {"mode": "Cluster", "instances": 1, "memory": {}}
+    scaling = {"mode": "Fixed", "minInstances": 1, "maxInstances": 8, "partitionsPerTask": 8}
+    assert spec["executor"]["default"] == {"mode": "Cluster", "instances": 1, "memory": {}, "scaling": scaling}
     assert spec["offsets"]["default"] == {}
 
 

@@ -34,6 +34,13 @@ FLAGS = st.fixed_dictionaries(
                     [{"mode": "Disabled"}, {"max": "2Gi"}, {"min": "3Gi"}, {"mode": "Recommend"}]
                 ),
             },
+        )
+        | st.fixed_dictionaries(
+            {"mode": st.just("Cluster")},
+            optional={
+                "cores": st.integers(1, 4),
+                "scaling": st.sampled_from([{"mode": "Auto"}, {"mode": "Auto", "minInstances": 2, "maxInstances": 3}]),
+            },
         ),
         "driver": st.sampled_from(
             [

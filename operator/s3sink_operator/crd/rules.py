@@ -15,7 +15,7 @@ from typing import Final
 from s3sink_operator.crd.cel import CelRule, cel_list, cel_size, cel_text, compare_duration, either
 from s3sink_operator.names import MAX_SINK_NAME
 from sink_job.api.compressions import COMPRESSIONS
-from sink_job.api.enums import ConverterType, PartitionerType, ResetTo, TimestampExtractor
+from sink_job.api.enums import ConverterType, ExecutorMode, PartitionerType, ResetTo, ScalingMode, TimestampExtractor
 from sink_job.api.field_types import RESERVED
 from sink_job.api.quantities import DAY, HOUR, format_duration
 from sink_job.api.record_fields import FORMS
@@ -361,6 +361,7 @@ def _rest() -> Iterator[CelRule]:
         either("!has(self.min)", "!has(self.max)", f"{cel_size('self.min')}.compareTo({cel_size('self.max')}) <= 0"),
         "spec.executor.memory.min is above spec.executor.memory.max: decrease it, or increase max",
     )
+    yield from _scaling()
     yield CelRule(
         "spec.serviceAccount",
         either("!has(self.name)", "!has(self.annotations)", "self.annotations.size() == 0"),
@@ -372,6 +373,29 @@ def _rest() -> Iterator[CelRule]:
         "spec.sinkId contains .. or is topics, which is reserved: choose another one",
     )
     yield from _reset()
+
+
+def _scaling() -> Iterator[CelRule]:
+    """`instances` is the scale subresource: the second rule is the answer to `kubectl scale` and to autoscalers. The
+    default of the schema is 1, so a missing number is one."""
+    here, auto = "spec.executor", f"self.scaling.mode != '{ScalingMode.AUTO}'"
+    yield CelRule(
+        f"{here}.scaling",
+        "self.minInstances <= self.maxInstances",
+        f"{here}.scaling.minInstances is above maxInstances: decrease it, or increase maxInstances",
+    )
+    yield CelRule(
+        here,
+        either(auto, "self.instances == 1"),
+        f"{here}.instances has no effect with scaling.mode: Auto: remove it, or set scaling.minInstances and "
+        "maxInstances",
+    )
+    yield CelRule(
+        here,
+        either(auto, f"self.mode != '{ExecutorMode.LOCAL}'"),
+        f"{here}.scaling.mode is Auto, which has no effect in Local mode: there are no executors; write Fixed, or "
+        "executor.mode: Cluster",
+    )
 
 
 def _reset() -> Iterator[CelRule]:

@@ -52,6 +52,7 @@ def supporting_objects(ctx: Context, *, memory: int | None = None, by_defaults: 
         settings,
         attempt=attempt,
         memory=size,
+        executors=ctx.desired_executors,
         bounds=bounds,
         by_defaults=by_defaults,
     )

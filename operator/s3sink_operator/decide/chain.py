@@ -101,8 +101,9 @@ def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[
 
 
 def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
-    """A warning for each failure; an event for each other change of the reason, for each change of the memory without a
-    restart, when a write for a running driver is rejected, and when the rollout is halted."""
+    """A warning for each failure; an event for each other change of the reason, for each change of the memory or of the
+    number of executors without a restart, when a write for a running driver is rejected, and when the rollout is
+    halted."""
     found = []
     failure = ctx.history.new_failure
     if failure is not None:
@@ -115,6 +116,10 @@ def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
         found.append(Event(type=result.event, reason=result.reason, message=result.message))
     if result.sizing is not None and result.sizing.reason is not None and not result.terminating_attempt:
         found.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(result.sizing.reason)))
+    scaling = ctx.scaling_plan
+    is_scaled = scaling is not None and not (result.terminating_attempt or result.keep_status)
+    if is_scaled and scaling is not None and scaling.reason is not None:
+        found.append(Event(type=EventType.NORMAL, reason="ExecutorsScaled", message=scaling.reason))
     rejected = conditions.write_rejected(ctx, result)
     if rejected is not None and ctx.driver is not None and ctx.previous_status.condition(rejected.type) is None:
         found.append(Event(type=EventType.WARNING, reason=rejected.type, message=rejected.message))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from s3sink_operator import memory_sizing, names, objects, pod_failures
+from s3sink_operator import executor_count, memory_sizing, names, objects, pod_failures
 from s3sink_operator.decide.attempt_history import AttemptHistory, DriverRevision, update_history
 from s3sink_operator.decide.sink_context import SinkContext
+from s3sink_operator.executor_count import ScalingBounds, ScalingPlan, ScalingState
 from s3sink_operator.memory_sizing import Bounds, SizingInputs
 from s3sink_operator.objects import PodShape
 from s3sink_operator.status import MAX_INTEGER
@@ -16,14 +18,16 @@ from s3sink_operator.status_model import MemoryChange, MemoryInputs, MemoryStatu
 from s3sink_operator.types import (
     Json,
     annotation,
+    attempt_number,
     is_controlled,
     is_terminating,
     label,
+    uid_of,
 )
 from sink_job.api import memory_budget
 from sink_job.api.allocation import Allocation
 from sink_job.api.enums import ExecutorMode, MemoryMode
-from sink_job.api.report import Report
+from sink_job.api.report import Report, RunState
 
 _MEMORY: Final = "spec.executor.memory"
 
@@ -44,6 +48,15 @@ class Context(SinkContext):
     def operation(self) -> Json | None:
         """The operation pod, if this sink owns it."""
         return self._owned(self.observed.operation)
+
+    @cached_property
+    def executors(self) -> Sequence[Json]:
+        """The executor pods of the current driver. Those of previous attempts are terminating."""
+        if self.driver is None:
+            return ()
+        attempt, driver = attempt_number(self.driver, names.ATTEMPT_LABEL), uid_of(self.driver)
+        own = [pod for pod in self.observed.executors if is_controlled(pod, driver)]  # anyone may set these labels
+        return [pod for pod in own if attempt_number(pod, names.ATTEMPT_LABEL) == attempt]
 
     @property
     def publishes_at_stop(self) -> bool:
@@ -156,26 +169,100 @@ class Context(SinkContext):
     def inputs(self) -> SizingInputs:
         """The inputs of the required memory, from this report or else from the previous status."""
         spec = self.parsed_sink.spec
-        if self.report is not None:
-            memory = self.report.memory
-            opened = memory.max_open_objects
-            held = min(memory.buffered_bytes + memory.spilled_bytes, MAX_INTEGER)
-            active, remainder = memory.active_partitions, memory.remainder_bytes
-        else:
-            section = self.previous_status.memory
-            known = (section.inputs if section else None) or MemoryInputs()
-            opened, held = known.open_objects or 0, known.held_bytes or 0
-            active, remainder = known.active_partitions or 0, known.remainder_bytes or 0
+        load = self._load
         return SizingInputs(
             slots=spec.executor.cores,
-            executors=1 if self.is_local else spec.executor.instances,
+            executors=self.desired_executors,
             part_size=spec.s3.part_size,
             encoding=memory_budget.encoding_memory(spec.format),
-            open_objects=opened,
-            held_bytes=held,
-            active_partitions=active,
-            remainder_bytes=remainder,
+            open_objects=load.open_objects or 0,
+            held_bytes=load.held_bytes or 0,
+            active_partitions=load.active_partitions or 0,
+            remainder_bytes=load.remainder_bytes or 0,
         )
+
+    @cached_property
+    def _load(self) -> MemoryInputs:
+        """What the driver reports now, or else what it reported last."""
+        if self.report is None:
+            section = self.previous_status.memory
+            return (section.inputs if section else None) or MemoryInputs()
+        memory = self.report.memory
+        return MemoryInputs(
+            open_objects=memory.max_open_objects,
+            held_bytes=min(memory.buffered_bytes + memory.spilled_bytes, MAX_INTEGER),
+            active_partitions=memory.active_partitions,
+            remainder_bytes=memory.remainder_bytes,
+        )
+
+    @property
+    def desired_executors(self) -> int:
+        """The desired number of executors; 1 in Local mode, where the driver pod runs the tasks."""
+        if self.is_local:
+            return 1
+        plan = self.scaling_plan
+        return self.parsed_sink.spec.executor.instances if plan is None else plan.executors
+
+    @cached_property
+    def scaling_plan(self) -> ScalingPlan | None:
+        """The number of executors that follows activity; None with `scaling.mode: Fixed`, and in Local mode."""
+        bounds = None if self.sink is None else ScalingBounds.of(self.sink.spec.executor)
+        if bounds is None:
+            return None
+        active = self._load.active_partitions or 0
+        if self.driver is None:
+            return executor_count.start(active, bounds)
+        section = self.previous_status.scaling
+        current = self.current_executors
+        if section is None or current is None or section.bounds != bounds.text:
+            return executor_count.edited(active, bounds, current=current)
+        state = ScalingState(low_since=section.low_since_time, low_most=section.low_most)
+        if not self._follows_allocation:
+            return executor_count.unchanged(bounds, state, current=current)
+        return executor_count.plan(
+            active,
+            bounds,
+            state,
+            current=current,
+            now=self.now,
+            shrink_after=self.settings.shrink_after_ms,
+            may_shrink=not self._resizes_executors,
+        )
+
+    @property
+    def current_executors(self) -> int | None:
+        """The desired number of executors before this pass, if it is known. The status precedes the allocation."""
+        section = self.previous_status.scaling
+        known = None if section is None else section.desired
+        return known or (None if self.allocation is None else self.allocation.executors)
+
+    @property
+    def _follows_allocation(self) -> bool:
+        """Whether the driver is of the current spec, copies, and applies its allocation."""
+        report = self.report
+        if report is None or report.state is not RunState.RUNNING or not self.is_up_to_date:
+            return False
+        return report.memory.applied_bytes is not None
+
+    @property
+    def _resizes_executors(self) -> bool:
+        """Whether the driver or a container does not have the current memory yet. Not a container whose resize was
+        rejected, or that its node cannot resize: that may last."""
+        report, current = self.report, self.current_memory
+        if report is None or current is None or report.memory.applied_bytes != current:
+            return True
+        rejected = {each.name for each in self.observed.rejections}
+        size = self.executor_limit(current)
+        return self.settings.supports_resize and any(
+            (objects.memory_limit(pod) or size) != size
+            for pod in self.executors
+            if pod["metadata"]["name"] not in rejected and not is_terminating(pod)
+        )
+
+    def executor_limit(self, memory: int) -> int:
+        """The memory limit in bytes of an executor that is allocated `memory` bytes."""
+        cores = self.parsed_sink.spec.executor.cores
+        return memory_budget.heap_of(cores) + memory_budget.executor_overhead(memory, cores=cores)
 
     @cached_property
     def current_memory(self) -> int | None:

@@ -17,7 +17,8 @@ _DERIVED: Final = (
     "appliedDefaults",
 )  # fmt: skip
 """What each pass derives from the objects, and from the same fields of the status before."""
-_CLAIM: Final = "claim"
+_OF_NEW_SINK: Final = ("claim", "scaling")
+"""What a new sink has from its first start on. Without it the age of the sink decides, and the allocation counts."""
 _CURRENT_MEMORY: Final = "current"
 _START: Final = "Starting"
 """The reason while a driver starts. A take-over or an operation has another one."""
@@ -27,10 +28,10 @@ def may_follow(old: Json, new: Json, result: PolicyResult) -> bool:
     """Whether the status `new` may be written after the writes of `result`, which creates the driver and nothing else.
 
     `old` is the status before. Attempts, back-off, offset reset, memory, rollout and the record of published objects
-    must be the same in both. The first claim of a new sink may follow: its age decides until then.
+    must be the same in both. The first claim and the first number of executors of a new sink may follow.
     """
     is_start = bool(result.create) and not result.delete and result.reason == _START
-    later = {name: value for name, value in new.items() if name != _CLAIM or name in old}
+    later = {name: value for name, value in new.items() if name not in _OF_NEW_SINK or name in old}
     return is_start and _remembered(old) == _remembered(later)
 
 

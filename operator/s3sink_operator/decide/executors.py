@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from s3sink_operator import names, pod_failures
+from s3sink_operator import pod_failures
 from s3sink_operator.decide.context import Context
 from s3sink_operator.pod_failures import PodFailure
-from s3sink_operator.types import Json, attempt_number, is_controlled, uid_of
+from s3sink_operator.types import Json
 
 EXECUTORS_DENIED: Final = "ExecutorsDenied"
 EXECUTORS_REJECTED: Final = "ExecutorsRejected"
@@ -35,21 +34,12 @@ class ExecutorState:
 
 
 def executor_state(ctx: Context) -> ExecutorState:
-    """The executors of the current driver. Those of previous attempts are terminating."""
-    pods = owned_executors(ctx)
+    """The executors of the current driver."""
+    pods = ctx.executors
     running = [pod for pod in pods if _phase(pod) == "Running"]
     waiting = (pod_failures.startup_failure(pod) for pod in pods if _phase(pod) != "Running")
     failure = next((each for each in waiting if each is not None), None)
-    return ExecutorState(running=len(running), desired=ctx.parsed_sink.spec.executor.instances, failure=failure)
-
-
-def owned_executors(ctx: Context) -> Sequence[Json]:
-    """The executor pods of the current driver."""
-    if ctx.driver is None:
-        return ()
-    attempt, driver = attempt_number(ctx.driver, names.ATTEMPT_LABEL), uid_of(ctx.driver)
-    own = [pod for pod in ctx.observed.executors if is_controlled(pod, driver)]  # anyone may set these labels
-    return [pod for pod in own if attempt_number(pod, names.ATTEMPT_LABEL) == attempt]
+    return ExecutorState(running=len(running), desired=ctx.desired_executors, failure=failure)
 
 
 def _phase(pod: Json) -> str | None:

@@ -16,13 +16,11 @@ from s3sink_operator import memory_sizing, objects
 from s3sink_operator.decide import driver_policies
 from s3sink_operator.decide.builders import delete_pod, driver_pod, supporting_objects
 from s3sink_operator.decide.context import Context
-from s3sink_operator.decide.executors import owned_executors
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.memory_sizing import Pace
 from s3sink_operator.objects.pods import actual_memory
 from s3sink_operator.pod_failures import is_admission_denial
 from s3sink_operator.types import REPLACEMENT_KIND, Json, Rejection, Replacement, Resize, is_terminating, to_ms, uid_of
-from sink_job.api import memory_budget
 from sink_job.api.quantities import format_size
 from sink_job.api.report import RunState
 
@@ -145,9 +143,8 @@ def _until_restart(ctx: Context) -> int:
 
 def _of_executors(ctx: Context, steady: PolicyResult, allocated: int) -> PolicyResult:
     """Resizes the executors, and replaces those that cannot be resized, one at a time."""
-    cores = ctx.parsed_sink.spec.executor.cores
-    size = memory_budget.heap_of(cores) + memory_budget.executor_overhead(allocated, cores=cores)
-    pods = [pod for pod in owned_executors(ctx) if not is_terminating(pod) and _is_running(pod)]
+    size = ctx.executor_limit(allocated)
+    pods = [pod for pod in ctx.executors if not is_terminating(pod) and _is_running(pod)]
     different = [pod for pod in pods if (objects.memory_limit(pod) or size) != size]
     resizable = [pod for pod in different if ctx.settings.supports_resize and _invalid_resize(ctx, pod) is None]
     replaced = [pod for pod in different if pod not in resizable]
@@ -159,7 +156,7 @@ def _of_executors(ctx: Context, steady: PolicyResult, allocated: int) -> PolicyR
         elif failure is not None:
             replaced.append(pod)
     result = replace(steady, resize=_resizes(ctx, resizable, size))
-    has_all = len(pods) >= ctx.parsed_sink.spec.executor.instances
+    has_all = len(pods) >= ctx.desired_executors
     if replaced and has_all and _applied(ctx) == allocated:
         result = _in_turn(ctx, replace(result, delete=delete_pod(ctx, replaced[0])), result)
     return _requeued(result, min(waits)) if waits else result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3sink_operator import names, pod_failures, status
-from s3sink_operator.decide import conditions, memory_status, rollout
+from s3sink_operator.decide import conditions, memory_status, rollout, scaling_status
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.executors import executor_state
@@ -36,6 +36,7 @@ def build_status(ctx: Context, result: PolicyResult) -> S3SinkStatus:
         published_endpoint=(ctx.s3_endpoint or None) if published else None,
         progress=_progress(ctx, result),
         memory=_memory(ctx, result),
+        scaling=scaling_status.scaling_section(ctx),
         attempts=status.newest_attempts(history.attempts),
         retry=history.retry,
         offset_reset=result.offset_reset or ctx.previous_status.offset_reset,

@@ -22,11 +22,13 @@ ALLOCATION_DIR: Final = f"{CONFIG_DIR}/allocation"
 VOLUME: Final = "allocation"
 
 
-def allocation_of(sink: Sink, *, memory: int, bounds: str | None = None, by_defaults: bool = False) -> Allocation:
-    """The allocation with `memory` bytes for each executor, or for the pod in Local mode. `bounds`: None for those of
-    the spec."""
+def allocation_of(
+    sink: Sink, *, memory: int, executors: int | None = None, bounds: str | None = None, by_defaults: bool = False
+) -> Allocation:
+    """The allocation with `memory` bytes for each executor, or for the pod in Local mode. `executors`: None for those
+    of the spec, without effect in Local mode. `bounds`: None for those of the spec."""
     local = sink.spec.executor.mode is ExecutorMode.LOCAL
-    instances = 1 if local else sink.spec.executor.instances
+    instances = 1 if local else executors or sink.spec.executor.instances
     known = memory_bounds(sink) if bounds is None else bounds
     return Allocation(executors=instances, memory=memory, bounds=known, by_defaults=by_defaults)
 

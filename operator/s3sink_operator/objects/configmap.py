@@ -24,7 +24,7 @@ _OPERATOR_FIELDS: Final = (
     "serviceAccount",
 )  # fmt: skip
 _FIELDS_WITHOUT_RESTART: Final = ("state", "offsets", "deletionPolicy")
-_EXECUTOR_FIELDS_WITHOUT_RESTART: Final = ("instances", "memory")
+_EXECUTOR_FIELDS_WITHOUT_RESTART: Final = ("instances", "memory", "scaling")
 
 
 def job_manifest(sink: Sink) -> Json:
@@ -74,17 +74,22 @@ def config_map(
     *,
     attempt: int,
     memory: int,
+    executors: int | None = None,
     bounds: str | None = None,
     by_defaults: bool = False,
 ) -> Json:
-    """The ConfigMap with the input of the job. In Cluster mode also the Spark properties of this attempt. `bounds` and
-    `by_defaults`: see `allocation_of`."""
+    """The ConfigMap with the input of the job. In Cluster mode also the Spark properties of this attempt. `executors`,
+    `bounds` and `by_defaults`: see `allocation_of`."""
     data = {
         "sink.yaml": _yaml(job_manifest(sink)),
-        ALLOCATION: allocation_of(sink, memory=memory, bounds=bounds, by_defaults=by_defaults).text(),
+        ALLOCATION: allocation_of(
+            sink, memory=memory, executors=executors, bounds=bounds, by_defaults=by_defaults
+        ).text(),
     }
     if sink.spec.executor.mode is ExecutorMode.CLUSTER:
-        data[PROPERTIES] = properties_file(spark_properties(sink, settings, attempt=attempt, memory=memory))
+        data[PROPERTIES] = properties_file(
+            spark_properties(sink, settings, attempt=attempt, memory=memory, executors=executors)
+        )
         template = executor_template(sink, settings, attempt=attempt)
         data[EXECUTOR_TEMPLATE] = _yaml(template)
     return child_object("v1", "ConfigMap", names.config_map_name(sink.name), sink, owner) | {"data": data}
@@ -97,13 +102,23 @@ def supporting_objects(
     *,
     attempt: int,
     memory: int,
+    executors: int | None = None,
     bounds: str | None = None,
     by_defaults: bool = False,
 ) -> Sequence[Json]:
     """All objects beside the pods, in the order in which a driver requires them. In Local mode no RoleBinding: the
     driver calls no API server."""
     of_all = (
-        config_map(sink, owner, settings, attempt=attempt, memory=memory, bounds=bounds, by_defaults=by_defaults),
+        config_map(
+            sink,
+            owner,
+            settings,
+            attempt=attempt,
+            memory=memory,
+            executors=executors,
+            bounds=bounds,
+            by_defaults=by_defaults,
+        ),
         service_account(sink, owner),
     )
     if sink.spec.executor.mode is ExecutorMode.LOCAL:

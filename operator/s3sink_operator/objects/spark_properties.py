@@ -21,8 +21,11 @@ DRIVER_PORT = 7078
 BLOCK_MANAGER_PORT = 7079
 
 
-def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: int) -> dict[str, str]:
-    """The properties besides those of the session. `memory`: bytes of one executor in total.
+def spark_properties(
+    sink: Sink, settings: Settings, *, attempt: int, memory: int, executors: int | None = None
+) -> dict[str, str]:
+    """The properties besides those of the session. `memory`: bytes of one executor in total. `executors`: None for
+    those of the spec.
 
     The driver substitutes its address, $POD_IP, in `spark.driver.host`. Spark generates the secret of
     `spark.authenticate` for each application and passes it to executors through their environment.
@@ -41,7 +44,7 @@ def spark_properties(sink: Sink, settings: Settings, *, attempt: int, memory: in
         "spark.driver.port": str(DRIVER_PORT),
         "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
         "spark.blockManager.port": str(BLOCK_MANAGER_PORT),
-        "spark.executor.instances": str(spec.executor.instances),
+        "spark.executor.instances": str(executors or spec.executor.instances),
         "spark.executor.cores": str(spec.executor.cores),
         "spark.executor.memory": f"{heap // MI}m",
         "spark.executor.memoryOverhead": f"{overhead // MI}m",

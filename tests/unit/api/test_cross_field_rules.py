@@ -224,6 +224,23 @@ INVALID = [
         "spec.executor.memory.min: 4Gi is above spec.executor.memory.max, 2Gi",
     ),
     case(
+        "minimum number of executors above the maximum",
+        {"spec.executor.scaling": {"minInstances": 3, "maxInstances": 2}},
+        "spec.executor.scaling.minInstances: 3 is above maxInstances, 2",
+    ),
+    case(
+        "a number of executors with scaling",
+        {"spec.executor": {"instances": 3, "scaling": {"mode": "Auto"}}},
+        "spec.executor.instances: has no effect with scaling.mode: Auto: remove it, or set scaling.minInstances and "
+        "maxInstances",
+    ),
+    case(
+        "scaling in Local mode",
+        {"spec.executor": {"mode": "Local", "scaling": {"mode": "Auto"}}},
+        "spec.executor.scaling.mode: Auto has no effect in Local mode, which has no executors: write Fixed, or "
+        "executor.mode: Cluster",
+    ),
+    case(
         "a reset to a timestamp without a timestamp",
         {"spec.offsets.reset": {"nonce": "1", "to": "Timestamp"}},
         "spec.offsets.reset.timestamp: is missing: to: Timestamp needs it",
