@@ -1,6 +1,6 @@
-"""The table of docs/memory.md: memory of each executor over the active topic-partitions, by the operator's own formula.
+"""The tables of docs/memory.md: executors and their memory over the active topic-partitions, by the operator's formula.
 
-`python tools/memory_table.py` writes it; with `--check` it writes nothing and ends with 1 if the page is out of date.
+`python tools/memory_table.py` writes them; with `--check` it writes nothing and ends with 1 if the page is out of date.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from s3sink_operator.executor_count import ScalingBounds, required
 from s3sink_operator.memory_sizing import SizingInputs, recommended
 from sink_job.api.quantities import MI
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "memory.md"
 BEGIN, END = "<!-- sizes: made by `python tools/memory_table.py` -->", "<!-- end of sizes -->"
+NUMBERS, END_NUMBERS = "<!-- numbers: made by `python tools/memory_table.py` -->", "<!-- end of numbers -->"
 EXECUTORS = (1, 2, 4, 8)
 ACTIVE = (0, 2, 10, 20, 40, 100, 400, 1000)
 SLOTS, PART_SIZE = 2, 25 * MI
+BOUNDS = tuple(ScalingBounds(min=1, max=most, per_executor=8 * SLOTS) for most in (2, 4, 8))
+SCALED = (0, 2, 16, 17, 32, 40, 64, 100, 400)
 
 
 def table() -> str:
@@ -26,6 +30,20 @@ def table() -> str:
         "| active topic-partitions | " + " | ".join(f"{each} executor{'s' * (each > 1)}" for each in EXECUTORS) + " |"
     )
     return "\n".join([head, "|---" * (len(EXECUTORS) + 1) + "|", *rows])
+
+
+def table_of_numbers() -> str:
+    """The table of numbers and sizes with `scaling.mode: Auto`, in Markdown."""
+    heads = [f"{each.min} to {each.max} executors" for each in BOUNDS]
+    rows = [f"| {active:,} | " + " | ".join(_scaled(active, each) for each in BOUNDS) + " |" for active in SCALED]
+    return "\n".join(
+        ["| active topic-partitions | " + " | ".join(heads) + " |", "|---" * (len(BOUNDS) + 1) + "|", *rows]
+    )
+
+
+def _scaled(active: int, bounds: ScalingBounds) -> str:
+    number = required(active, bounds)
+    return f"{number} × {_cell(active, number)}"
 
 
 def size(active: int, executors: int) -> int:
@@ -46,12 +64,16 @@ def _cell(active: int, executors: int) -> str:
 
 
 def page(text: str) -> str:
-    """The page with the current table. Raises ValueError where a mark is missing."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    """The page with the current tables. Raises ValueError where a mark is missing."""
+    return _filled(_filled(text, BEGIN, table(), END), NUMBERS, table_of_numbers(), END_NUMBERS)
+
+
+def _filled(text: str, first: str, content: str, last: str) -> str:
+    before, begin, rest = text.partition(first)
+    _, end, after = rest.partition(last)
     if not (begin and end):
-        raise ValueError(f"{PAGE.name} lacks {BEGIN} or {END}")
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+        raise ValueError(f"{PAGE.name} lacks {first} or {last}")
+    return f"{before}{first}\n{content}\n{last}{after}"
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -37,9 +37,10 @@ class Application:
         self.made = 0
         self.driver: Json = {}
 
-    def begin(self, instances: int = 1) -> None:
-        """Applies a sink in Cluster mode; returns when it is Ready with its executors."""
-        self.sink.apply(executor={"mode": "Cluster", "instances": instances})
+    def begin(self, instances: int = 1, scaling: Json | None = None) -> None:
+        """Applies a sink in Cluster mode; returns when it is Ready with its executors. `scaling`: starts with one."""
+        number = {"instances": instances} if scaling is None else {"scaling": scaling}
+        self.sink.apply(executor={"mode": "Cluster", **number})
         self.driver = self.sink.kube.wait("Pod", DRIVER, lambda pod: pod["status"].get("phase") == "Running")
         for _ in range(instances):
             self.executor()
@@ -113,6 +114,26 @@ def test_executors_follow_the_active_topic_partitions_in_place_in_both_direction
     assert shrunk <= small
     application.assert_same_driver()
     application.sink.wait(is_ready, "Ready")
+
+
+def test_the_number_of_executors_follows_the_active_topic_partitions_in_both_directions(
+    application: Application, start: StartOperator
+) -> None:
+    start("--shrink-after", "1s")
+    application.begin(scaling={"mode": "Auto", "maxInstances": 2})
+    assert application.allocation.executors == 1
+    application.report(MANY, remainder_bytes=0)
+    application.wait_allocation(lambda found: found.executors == 2, "a second executor")
+    application.executor()
+    found = application.sink.wait(lambda found: found["status"]["replicas"] == 2, "two executors")
+    assert found["status"]["scaling"]["desired"] == 2
+    assert found["spec"]["executor"]["instances"] == 1, "the operator does not write the spec"
+    application.report(FEW, remainder_bytes=0)
+    application.wait_allocation(lambda found: found.executors == 1, "one executor")
+    application.assert_same_driver()
+    application.sink.wait(is_ready, "Ready")
+    events = [each["message"] for each in application.sink.events() if each["reason"] == "ExecutorsScaled"]
+    assert {message.split(":")[0] for message in events} == {"grow", "shrink"}
 
 
 def test_an_executor_that_its_node_cannot_resize_is_replaced_and_the_driver_is_kept(
