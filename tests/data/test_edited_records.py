@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import fastavro
+import pyarrow.parquet as pq
 import pytest
 
 from devtools.bucket_listing import decompressed
@@ -133,6 +134,10 @@ def _prices(**given: Any) -> Phase:
     return Phase(prices, _merged(_text(json.dumps(LOGICAL)), {"format": given}))
 
 
+def _columns(**given: Any) -> Phase:
+    return _prices(output="Parquet", compression="Snappy", **given)
+
+
 def _registry(**given: Any) -> dict[str, Any]:
     return {"format": {"registry": given}}
 
@@ -181,6 +186,8 @@ EDITS: Final[dict[str, tuple[Phase, Phase]]] = {
         _prices(decimals="Base64", timestamps="Number"),
         _prices(decimals="Numeric", timestamps="Iso"),
     ),
+    "times of the schema to microseconds": (_columns(timeUnit="AsSchema"), _columns(timeUnit="Micros")),
+    "microseconds to times of the schema": (_columns(), _columns(timeUnit="AsSchema")),
     "None to Zstd": (Phase(AVRO), Phase(AVRO, {"format": {"compression": "Zstd"}})),
     "Zstd to Gzip": (
         Phase(AVRO, {"format": {"compression": "Zstd"}}),
@@ -262,6 +269,9 @@ def offsets(sink: EditedSink) -> list[list[int]]:
     its phase."""
     found = []
     for key, body in sink.fixture.contents().items():
+        if body.startswith(b"PAR1"):
+            found.append(pq.read_table(io.BytesIO(body)).column("offset").to_pylist())
+            continue
         content = decompressed(body, key)
         rows = content.split(SEPARATOR)[:-1] if SEPARATOR in content else content.splitlines()
         found.append([_offset(sink, row) for row in rows])
@@ -297,4 +307,19 @@ def test_an_edit_closes_the_open_objects_with_the_bytes_of_the_previous_settings
     assert sorted(n for each in found for n in each) == list(range(3 * RECORDS))
     assert all(len({n // RECORDS for n in each}) == 1 for each in found)
     assert sink_fixture.group() == {"log-0": 3 * RECORDS}
+    assert sink.verify() == []
+
+
+def test_the_objects_of_one_ledger_have_the_unit_of_times_of_their_settings(
+    sink_fixture: SinkFixture, server: SchemaRegistryServer
+) -> None:
+    """An object that is begun with AsSchema has milliseconds, also if it is finished and rebuilt after the edit."""
+    sink = EditedSink(sink_fixture, server, EDITS["times of the schema to microseconds"])
+    sink.run(0, LEFT_OPEN)
+    sink_fixture.delete_staging()
+    sink.run(1, CAUGHT_UP)
+    tables = [pq.read_table(io.BytesIO(body)) for body in sink_fixture.contents().values()]
+    units = {table.column("offset")[0].as_py(): table.schema.field("at").type.unit for table in tables}
+    assert units == {0: "ms", RECORDS: "us"}
+    assert [each.as_py().timestamp() for table in tables for each in table.column("at")] == [*range(2 * RECORDS)]
     assert sink.verify() == []
