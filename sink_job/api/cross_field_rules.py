@@ -223,10 +223,16 @@ def _forms_of_data(spec: Spec) -> Iterator[FieldError]:
 
 def _forms_of_columns(spec: Spec) -> Iterator[FieldError]:
     """Settings of the output Parquet that have no default for others."""
-    output, unit = spec.format.output, spec.format.time_unit
-    if unit is not None and output is not OutputFormat.PARQUET:
-        message = f"{unit} has no effect with the output {output}: it applies to the output Parquet only; remove it"
-        yield FieldError(("spec", "format", "timeUnit"), message, (("spec", "format", "output"),))
+    output, filters = spec.format.output, spec.format.bloom_filters
+    for name, value in (("timeUnit", spec.format.time_unit), ("bloomFilters", filters and ", ".join(filters))):
+        if value is not None and output is not OutputFormat.PARQUET:
+            message = (
+                f"{value} has no effect with the output {output}: it applies to the output Parquet only; remove it"
+            )
+            yield FieldError(("spec", "format", name), message, (("spec", "format", "output"),))
+    for field, count in Counter(filters or ()).items():
+        if count > 1:
+            yield FieldError(("spec", "format", "bloomFilters"), f"{field} is listed {count} times")
 
 
 def _schemas_of_objects(spec: Spec) -> Iterator[FieldError]:

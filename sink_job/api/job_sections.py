@@ -54,6 +54,8 @@ from sink_job.api.schema_section import SchemaSpec
 from sink_job.api.secret_refs import SecretKey, SecretRef
 
 _SAFE_INTEGER = 2**53 - 1
+MAX_BLOOM_FILTERS = 16
+"""Maximum number of columns with a Bloom filter: each takes memory of every task."""
 
 
 class PropertySecret(SecretKey):
@@ -161,6 +163,13 @@ class FormatSpec(SpecModel):
     dictionary: StrictBool = True
     """Dictionaries if output is Parquet: a column has one in each row group where a sample of its values says that it
     becomes smaller. With false only columns of enums have one."""
+    bloom_filters: Annotated[
+        list[FieldPath] | None,
+        description(example=["flight", "origin.icao"], min_length=1, max_length=MAX_BLOOM_FILTERS),
+    ] = None
+    """Columns with a Bloom filter in each row group if output is Parquet, for searches by value: use dots for nested
+    fields, value.<field> with envelope, and <field>.list.element for the elements of a list. Columns that an object
+    does not have, and those of booleans and floats, have none. Each takes memory of every task."""
     envelope: StrictBool = False
     """Write key, headers, timestamp, timestampType, topic, partition and offset beside the value, in the same object,
     for the outputs Json, Avro and Parquet."""

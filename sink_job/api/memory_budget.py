@@ -54,6 +54,11 @@ HEADROOM = (23, 20)
 PER_ROW_GROUP = 5
 """Memory to encode a row group, in multiples of spec.format.rowGroup: rows, columns and encoded pages. Measured by
 bench/encoding_memory.py."""
+PER_BLOOM_FILTER = 3
+"""Memory to write a Bloom filter, in multiples of its bytes: the filter, the encoded pages with it, and a copy of
+them."""
+BLOOM_FILTER_SHARE = 32
+"""A Bloom filter has at most this fraction of spec.format.rowGroup."""
 PER_INDEX = 11
 """Memory to write the footer of a Parquet object, in multiples of the bytes of the indexes of its row groups. Measured
 by bench/footers.py."""
@@ -126,7 +131,8 @@ def default_total(*, cores: int, part_size: int, least: int, most: int, encoding
 def encoding_memory(settings: FormatSpec) -> int:
     """The bytes that a task needs to encode one block or the footer of a container; 0 for other outputs."""
     if settings.output is OutputFormat.PARQUET:
-        return max(PER_ROW_GROUP * settings.row_group, PER_INDEX * max_index(settings))
+        filters = PER_BLOOM_FILTER * len(settings.bloom_filters or ()) * max_bloom_filter(settings.row_group)
+        return max(PER_ROW_GROUP * settings.row_group + filters, PER_INDEX * max_index(settings))
     return PER_AVRO_BLOCK * settings.avro_block if settings.output is OutputFormat.AVRO else 0
 
 
@@ -134,6 +140,11 @@ def max_index(settings: FormatSpec) -> int:
     """The bytes of the indexes of row groups at which a Parquet object is closed: for its footer a task has the memory
     of a row group. A column of a row group takes about 140 bytes."""
     return max(2 * settings.row_group // 5, MIN_INDEX)
+
+
+def max_bloom_filter(row_group: int) -> int:
+    """The maximum bytes of a Bloom filter of a row group of `row_group` bytes: a power of two, as all filters are."""
+    return 1 << (row_group // BLOOM_FILTER_SHARE).bit_length() - 1 if row_group >= BLOOM_FILTER_SHARE else 1
 
 
 def heap_of(cores: int) -> int:

@@ -44,5 +44,6 @@ def _parquet(settings: FormatSpec, schema: Schema, ids: FieldIds | None) -> Enco
         parquet_codec(settings),
         block_size=settings.row_group,
         dictionary=settings.dictionary,
+        bloom_filters=settings.bloom_filters or (),
     )
     return lambda key: encoder

@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import mmap
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -25,6 +25,7 @@ from sink_job.api.job_sections import FormatSpec
 from sink_job.converters.row_reader import RowReader
 from sink_job.engine.container_memory import release_free_memory
 from sink_job.formats.containers import Block, datums
+from sink_job.formats.parquet_bloom_filters import bloom_filters
 from sink_job.formats.parquet_columns import columns_with_statistics, decoded_size
 from sink_job.formats.parquet_encodings import DICTIONARY_BYTES, column_encodings
 
@@ -58,13 +59,22 @@ class ParquetContainer:
 
     is_container = True
 
-    def __init__(self, reader: RowReader, codec: ParquetCodec, *, block_size: int, dictionary: bool) -> None:
+    def __init__(
+        self,
+        reader: RowReader,
+        codec: ParquetCodec,
+        *,
+        block_size: int,
+        dictionary: bool,
+        bloom_filters: Collection[str] = (),
+    ) -> None:
         """`block_size` are the bytes of rows at which a row group ends. `dictionary`: columns that become smaller by a
-        dictionary have one. Those of enums always do."""
+        dictionary have one. Those of enums always do. `bloom_filters`: the paths of columns with a Bloom filter."""
         self.block_size = block_size
         self._reader = reader
         self._codec = codec
         self._dictionary = dictionary
+        self._bloom_filters = frozenset(bloom_filters)
         self._dictionary_bytes = max(DICTIONARY_BYTES, reader.symbols_size + 1)
 
     def header(self) -> bytes:
@@ -119,6 +129,7 @@ class ParquetContainer:
             data_page_size=PAGE_BYTES,
             dictionary_pagesize_limit=self._dictionary_bytes,
             write_batch_size=WRITE_BATCH,
+            bloom_filter_options=bloom_filters(table, self._bloom_filters, block_size=self.block_size),
         )
 
     def footer(self, indexes: Sequence[bytes]) -> bytes:

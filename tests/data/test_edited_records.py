@@ -188,6 +188,7 @@ EDITS: Final[dict[str, tuple[Phase, Phase]]] = {
     ),
     "times of the schema to microseconds": (_columns(timeUnit="AsSchema"), _columns(timeUnit="Micros")),
     "microseconds to times of the schema": (_columns(), _columns(timeUnit="AsSchema")),
+    "Bloom filters": (_columns(bloomFilters=["offset"]), _columns(bloomFilters=["offset", "at", "price"])),
     "None to Zstd": (Phase(AVRO), Phase(AVRO, {"format": {"compression": "Zstd"}})),
     "Zstd to Gzip": (
         Phase(AVRO, {"format": {"compression": "Zstd"}}),

@@ -28,3 +28,15 @@ def test_parquet_java_reads_rows_types_and_page_indexes(spark: SparkSession, tmp
     assert [row.n for row in frame.where("n between 150 and 260 and s is not null").sort("n").collect()] == [
         record["n"] for record in RECORDS[150:261] if record["s"] is not None
     ]
+
+
+def test_parquet_java_finds_each_value_of_columns_with_bloom_filters(spark: SparkSession, tmp_path: Path) -> None:
+    """It skips row groups whose filter excludes the value."""
+    path = tmp_path / "x.parquet"
+    path.write_bytes(body_of(RECORDS, parquet(bloom_filters=["n", "s"])))
+    frame = spark.read.parquet(str(path))
+    searched = ["text 2", "text 6", "none of them"]
+    assert [frame.where(frame.s == text).count() for text in searched] == [
+        sum(record["s"] == text for record in RECORDS) for text in searched
+    ]
+    assert [row.n for row in frame.where("n in (7, 399, 400)").sort("n").collect()] == [7, 399]

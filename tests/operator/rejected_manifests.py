@@ -101,6 +101,21 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         [{"spec.format.timeUnit": "AsSchema"}],
         "spec.format.timeUnit has no effect without the output Parquet",
     ),
+    (
+        "Bloom filters without Parquet",
+        [{"spec.format.bloomFilters": ["a"]}],
+        "spec.format.bloomFilters has no effect without the output Parquet",
+    ),
+    (
+        "a Bloom filter twice",
+        [{"spec.format": {"converter": "JsonEnvelope", "output": "Parquet", "bloomFilters": ["a", "a"]}}],
+        "spec.format.bloomFilters has a duplicate field",
+    ),
+    (
+        "a Bloom filter with an empty segment",
+        [{"spec.format": {"converter": "JsonEnvelope", "output": "Parquet", "bloomFilters": ["a..b"]}}],
+        "spec.format.bloomFilters has an empty segment",
+    ),
     ("Field without fields", [{"spec.partitioner": {"type": "Field"}}], "spec.partitioner.fields is missing"),
     ("fields without Field", [HOURLY, {"spec.partitioner.fields": ["a"]}], "spec.partitioner.fields has no effect"),
     ("Time without duration", [TIME, {"spec.partitioner.duration": ABSENT}], "spec.partitioner.duration is missing"),

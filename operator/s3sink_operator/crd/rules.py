@@ -152,11 +152,7 @@ def _spark() -> Iterator[CelRule]:
 
 def _partitioner() -> Iterator[CelRule]:
     here = "spec.partitioner"
-    yield CelRule(
-        f"{here}.fields",
-        "self.all(field, self.exists_one(other, other == field))",
-        f"{here}.fields has a duplicate field: remove it",
-    )
+    yield from _field_list(f"{here}.fields")
     for name, each in (("fields", "self.all(field, {})"), ("timestampField", "{}")):
         field = "field" if name == "fields" else "self"
         yield CelRule(
@@ -164,11 +160,6 @@ def _partitioner() -> Iterator[CelRule]:
             each.format(f"!{field}.startsWith('$') || {field}.matches({_RECORD_FIELD})"),
             f"{here}.{name} has a name with $ that is not a field of a record: use {FORMS}",
         )
-    yield CelRule(
-        f"{here}.fields",
-        "self.all(field, !('' in field.split('.')))",
-        f"{here}.fields has an empty segment: separate field names with single dots",
-    )
     yield CelRule(
         here,
         either("has(self.fields)", f"!(self.type in {_FIELDED})"),
@@ -222,10 +213,25 @@ def _compressions() -> Iterator[CelRule]:
 def _columns() -> Iterator[CelRule]:
     """Settings of the output Parquet without a default in the CRD."""
     here = "spec.format"
+    for name in ("timeUnit", "bloomFilters"):
+        yield CelRule(
+            here,
+            either("self.output == 'Parquet'", f"!has(self.{name})"),
+            f"{here}.{name} has no effect without the output Parquet: remove it",
+        )
+    yield from _field_list(f"{here}.bloomFilters")
+
+
+def _field_list(path: str) -> Iterator[CelRule]:
     yield CelRule(
-        here,
-        either("self.output == 'Parquet'", "!has(self.timeUnit)"),
-        f"{here}.timeUnit has no effect without the output Parquet: remove it",
+        path,
+        "self.all(field, self.exists_one(other, other == field))",
+        f"{path} has a duplicate field: remove it",
+    )
+    yield CelRule(
+        path,
+        "self.all(field, !('' in field.split('.')))",
+        f"{path} has an empty segment: separate field names with single dots",
     )
 
 

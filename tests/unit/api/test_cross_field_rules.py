@@ -52,6 +52,17 @@ INVALID = [
         "remove it",
     ),
     case(
+        "Bloom filters without Parquet",
+        {"spec.format.bloomFilters": ["a", "b.c"]},
+        "spec.format.bloomFilters: a, b.c has no effect with the output Json: it applies to the output Parquet only; "
+        "remove it",
+    ),
+    case(
+        "a Bloom filter listed twice",
+        {"spec.format": {"converter": "JsonEnvelope", "output": "Parquet", "bloomFilters": ["a", "b", "a"]}},
+        "spec.format.bloomFilters: a is listed 2 times",
+    ),
+    case(
         "names of Connect without an Avro schema",
         {"spec.format": {"converter": "Bytes", "output": "Bytes", "connectNames": True}},
         "spec.format.connectNames: true has no effect with the output Bytes: remove it, or use the output Avro or "

@@ -79,6 +79,14 @@ def test_a_task_that_writes_parquet_has_memory_for_one_row_group() -> None:
     assert (rows.budget + rows.part_buffers * 25 * MI) - (columns.budget + columns.part_buffers * 25 * MI) == encoding
 
 
+def test_bloom_filters_need_memory_in_each_task() -> None:
+    filters = PARQUET.model_copy(update={"bloom_filters": ["a", "b"]})
+    added = memory_budget.encoding_memory(filters) - memory_budget.encoding_memory(PARQUET)
+    assert added == memory_budget.PER_BLOOM_FILTER * 2 * MI
+    assert memory_budget.max_bloom_filter(64 * MI) == 2 * MI
+    assert memory_budget.max_bloom_filter(64 * MI - 1) == MI
+
+
 @pytest.mark.parametrize("cores", [1, 2, 4])
 def test_the_default_memory_has_room_for_a_row_group_in_each_task(cores: int) -> None:
     encoding = memory_budget.encoding_memory(PARQUET)

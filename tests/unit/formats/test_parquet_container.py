@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,13 @@ RECORDS = [{"n": n, "s": None if n % 3 == 0 else f"text {n % 7}", "l": [n, -n]} 
 READER = RowReader(SCHEMA, DATUMS)
 
 
-def parquet(codec: str = "Snappy", *, block: int = 2_000, dictionary: bool = True) -> ParquetContainer:
+def parquet(
+    codec: str = "Snappy", *, block: int = 2_000, dictionary: bool = True, bloom_filters: Collection[str] = ()
+) -> ParquetContainer:
     settings = FormatSpec(output=OutputFormat.PARQUET, compression=CompressionCodec(codec))
-    return ParquetContainer(READER, parquet_codec(settings), block_size=block, dictionary=dictionary)
+    return ParquetContainer(
+        READER, parquet_codec(settings), block_size=block, dictionary=dictionary, bloom_filters=bloom_filters
+    )
 
 
 def rows_of(records: list[dict[str, Any]]) -> list[bytes]:
