@@ -27,7 +27,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock crd golden chart demo demo-up demo-down demo-cluster recording test test-fast test-cluster prepare-cluster \
-	prepare-test coverage chaos fuzz mutate lint lint-workflows format bench bench-operator clean
+	prepare-test coverage chaos fuzz mutate lint lint-workflows docs format bench bench-operator clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,7 +61,7 @@ test-cluster: prepare-cluster ## the tests on a real Kubernetes API server, of t
 	@$(PYTEST) -m "$(CLUSTER)" $(ARGS)
 
 prepare-test: # what `make test` needs
-	@$(SETUP) s3-server schema-registry jars class-archive
+	@$(SETUP) s3-server schema-registry jars class-archive docs
 
 prepare-cluster: ## what test-cluster builds once a machine: Kubernetes and tools, Prometheus, Argo CD's health check, images
 	@$(SETUP) s3-server schema-registry jars kubernetes prometheus argocd kube-state-metrics images
@@ -100,6 +100,10 @@ golden: setup ## accept a change of keys, bytes or ledger types: make golden ENT
 chart: setup ## what the chart and Argo CD keep as copies: the table of values, the CRD, the settings of argocd-cm
 	@$(BIN)/python tools/chart.py
 
+docs: ## the documentation site in build/site, with all links and anchors checked (needs npm)
+	@$(SETUP) docs
+	@$(BIN)/python -m devtools.docs_site $(ARGS)
+
 format: setup ## automatic fixes of ruff
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -120,6 +124,8 @@ lock: setup ## requirements.lock from pyproject.toml, and the images' parts of i
 		--custom-compile-command "make lock" - -o container/build.lock
 	echo uv | uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate \
 		--custom-compile-command "make lock" - -o tools/uv.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate --extra docs \
+		--custom-compile-command "make lock" pyproject.toml -o tools/docs.lock
 	@$(SETUP)
 	@$(BIN)/python tools/locks.py
 

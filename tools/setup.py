@@ -1,6 +1,7 @@
 """Prepares a checkout: `python -m tools.setup [PART...]` installs requirements.lock into .venv and makes the parts.
 
-Parts: s3-server, schema-registry, jars, class-archive, kubernetes, prometheus, argocd, kube-state-metrics, images.
+Parts: s3-server, schema-registry, jars, class-archive, kubernetes, prometheus, argocd, kube-state-metrics, images,
+docs.
 Steps that do not depend on each other run side by side. What is up to date costs a second. Only the standard library is
 imported here: no package is installed yet.
 
@@ -51,6 +52,7 @@ PARTS = {
         command([PYTHON, "-m", "sink_job.spark.class_data_sharing"], cwd=ROOT), after=["packages", "jars"]
     ),
     "images": Step(command([PYTHON, "-m", "devtools.images", "--if-possible"], cwd=ROOT), after=["packages", "jars"]),
+    "docs": Step(command([PYTHON, "-m", "devtools.docs_site.packages", "--if-possible"], cwd=ROOT), after=["packages"]),
 }
 # PySpark comes as sources alone. Its wheel is unpacked at once, and its jars are compressed already.
 _STORED = ["--config-settings-package", "pyspark:--build-option=--compression=stored"]

@@ -1,0 +1,1 @@
+"""The documentation site: its packages, its hooks for MkDocs, and its build."""
