@@ -56,7 +56,7 @@ REPLACED = {
 
 STANDARD = re.compile(
     r"(?i)connections?( was)? refused|refuses.connections|connection to the server was refused|s3.refused"
-    r"|ConnectionRefusedError(\(.*?\))?|message_?pack"
+    r"|ConnectionRefusedError(\(.*?\))?|message_?pack|\"pack\""
 )
 """Phrases of Kafka, Kubernetes and TCP, and names of formats, in which a replaced word has its standard sense."""
 

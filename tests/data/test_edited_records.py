@@ -314,7 +314,7 @@ def test_an_edit_closes_the_open_objects_with_the_bytes_of_the_previous_settings
 def test_the_objects_of_one_ledger_have_the_unit_of_times_of_their_settings(
     sink_fixture: SinkFixture, server: SchemaRegistryServer
 ) -> None:
-    """An object that is begun with AsSchema has milliseconds, also if it is finished and rebuilt after the edit."""
+    """An object that was opened with AsSchema has milliseconds, also if it is finished and rebuilt after the edit."""
     sink = EditedSink(sink_fixture, server, EDITS["times of the schema to microseconds"])
     sink.run(0, LEFT_OPEN)
     sink_fixture.delete_staging()

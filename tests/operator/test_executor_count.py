@@ -18,7 +18,7 @@ from sink_job.api.operator_sections import ExecutorSpec, ScalingSpec
 NOW: Final = 1_760_000_000_000
 MINUTE: Final = 60_000
 PERIOD: Final = 10 * MINUTE
-MOST_ACTIVE: Final = 500
+MAX_ACTIVE: Final = 500
 
 bounds = st.builds(
     lambda one, other, per: ScalingBounds(min=min(one, other), max=max(one, other), per_executor=per),
@@ -26,7 +26,7 @@ bounds = st.builds(
     st.integers(1, 8),
     st.integers(1, 128),
 )
-activity = st.integers(0, MOST_ACTIVE)
+activity = st.integers(0, MAX_ACTIVE)
 BY_SIXTEEN: Final = ScalingBounds(min=1, max=8, per_executor=16)
 
 
@@ -78,12 +78,12 @@ def test_the_required_executors_suffice_and_one_less_would_not(allowed: ScalingB
 def test_each_number_from_1_to_8_is_reached_and_left_over_0_to_500_active_topic_partitions(cores: int) -> None:
     allowed = ScalingBounds(min=1, max=8, per_executor=8 * cores)
     sink, seen = Sink(0, allowed), set()
-    for active in range(MOST_ACTIVE + 1):
+    for active in range(MAX_ACTIVE + 1):
         sink.look(active)
         assert sink.executors == required(active, allowed)
         seen.add(sink.executors)
-    assert seen == set(range(1, required(MOST_ACTIVE, allowed) + 1))
-    for active in range(MOST_ACTIVE, -1, -1):
+    assert seen == set(range(1, required(MAX_ACTIVE, allowed) + 1))
+    for active in range(MAX_ACTIVE, -1, -1):
         sink.look(active)
         assert sink.executors >= required(active, allowed)
     assert sink.stay(0, minutes=25) == 1
@@ -113,7 +113,7 @@ def test_the_number_is_never_below_what_is_required_nor_outside_of_its_bounds(
         assert required(active, allowed) <= sink.executors <= allowed.max
 
 
-@given(bounds, st.integers(0, MOST_ACTIVE), st.lists(st.tuples(st.integers(80, 100), st.integers(1, 30)), max_size=60))
+@given(bounds, st.integers(0, MAX_ACTIVE), st.lists(st.tuples(st.integers(80, 100), st.integers(1, 30)), max_size=60))
 def test_activity_that_varies_by_a_fifth_never_makes_the_number_grow_again(
     allowed: ScalingBounds, most: int, parts: Sequence[tuple[int, int]]
 ) -> None:
