@@ -118,7 +118,7 @@ class SimulationConfig:
         if self.has("many-uploads"):
             manifest["spec"]["partitioner"] = {"type": "Field", "fields": ["kind"], "timezone": "UTC"}
             manifest["spec"]["rotation"] = {"flushSize": 30}
-            manifest["spec"]["s3"]["partSize"] = 1
+            manifest["spec"]["s3"]["partSize"] = 60
         if self.has("registry"):
             registry.change_output(manifest["spec"], self.output_rng)
         elif self.has("containers"):

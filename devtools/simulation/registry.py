@@ -77,6 +77,7 @@ def change_output(spec: dict[str, Any], rng: random.Random) -> None:
     if output != "Json":
         found["compression"] = rng.choice(containers.CODECS[output])
         found[{"Avro": "avroBlock", "Parquet": "rowGroup"}[output]] = rng.choice((1, 100, 300, 2000))
+        spec["s3"]["partSize"] = rng.choice((200, 500, 2000, 2000, 5000))
     else:
         found["compression"] = spec["format"]["compression"]
     spec["format"] = found
