@@ -19,8 +19,8 @@ from devtools.chaos.registry_values import VERSIONS
 from devtools.chaos.scenario import CONFIGURATION, START_TIMEOUT_S, TRANSIENT, Scenario
 from devtools.faults.proxy import Delay, Rule
 
-_ASKED_S = 60.0
-"""Maximum wait for a driver's next question to the registry; then the fault has no effect."""
+_ASKED_S = START_TIMEOUT_S
+"""Maximum wait in seconds for a driver's next question to the registry; then the fault has no effect."""
 _EXIT_TIMEOUT_S = 90.0
 _OUTAGE_TIMEOUT_S = 400.0
 
