@@ -98,6 +98,8 @@ def _unit_tests(mutant: Mutant | None, tests: Sequence[str], root: Path) -> Outc
     code = pytest.main([*options, *tests], plugins=[first])
     if code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return Outcome("missed")
+    if code == pytest.ExitCode.USAGE_ERROR:  # a test file that was removed meanwhile
+        return Outcome("missed", "pytest rejected its arguments")
     return Outcome("caught", first.name or str(code))
 
 
