@@ -140,7 +140,11 @@ def in_child(work: Callable[[], Outcome], limits: Limits) -> Outcome:
         _kill(pid)  # processes that it has started
     if text is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
         return Outcome("time limit")
-    return Outcome(**json.loads(text)) if text else Outcome("caught", f"the process ended with {status}")
+    if text:
+        return Outcome(**json.loads(text))
+    if status == 0:  # an error of the mutator, which says nothing about the mutant
+        return Outcome("not applicable", "the trial ended without a result")
+    return Outcome("caught", f"the process ended with {status}")
 
 
 def _kill(group: int) -> None:
@@ -159,7 +163,7 @@ def _child(work: Callable[[], Outcome], reader: int, writer: int, cpu_s: int) ->
         sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
         try:
             outcome = work()
-        except NotApplicable as error:
+        except (NotApplicable, LookupError) as error:
             outcome = Outcome("not applicable", str(error))
         os.write(writer, json.dumps(asdict(outcome)).encode())
     finally:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -157,6 +159,21 @@ def test_a_child_without_an_end_is_ended_by_its_processor_time() -> None:
         return Outcome("missed", str(sum(itertools.count())))
 
     assert in_child(child, Limits(cpu_s=1, real_s=300)) == Outcome("time limit")
+
+
+def test_a_child_that_is_killed_has_caught_its_mutant() -> None:
+    def child() -> Outcome:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return Outcome("missed")
+
+    assert in_child(child, LIMITS).result == "caught"
+
+
+def test_an_error_of_the_mutator_is_no_catch() -> None:
+    def child() -> Outcome:
+        raise ValueError("of the mutator")
+
+    assert in_child(child, LIMITS) == Outcome("not applicable", "the trial ended without a result")
 
 
 def test_a_child_that_waits_for_ever_is_ended() -> None:
