@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from s3sink_operator import objects
+from s3sink_operator.kubectl import view
 from s3sink_operator.types import Json, Rejection, RolloutGate, Unreachable
 from sink_job.api.allocation import Allocation
 from sink_job.api.parser import parse_sink
@@ -100,6 +101,14 @@ def test_a_change_is_an_event_and_the_last_change_of_the_status() -> None:
     stay(cluster, MANY, minutes=30)
     assert cluster.status["scaling"] == scaling
     assert len(cluster.events) == 1
+
+
+def test_the_plug_in_shows_the_number_and_its_last_change() -> None:
+    cluster = scaled()
+    observe(cluster, MANY)
+    cluster.settle()
+    shown = view.detail(cluster.sink, cluster.now)
+    assert "Executors:     3 of 3 running, by active topic-partitions; changed 0s ago: 1 to 3, grow: " in shown
 
 
 def test_ready_names_the_executors_that_do_not_run_yet() -> None:

@@ -21,7 +21,15 @@ from s3sink_operator.kubectl.formatting import (
 )
 from s3sink_operator.progress_model import AssignedPartitions, Lag, PartitionProgress, SinkProgress
 from s3sink_operator.status import LAG_INTERVAL_MS
-from s3sink_operator.status_model import Attempt, MemoryStatus, OffsetResetStatus, Retry, S3SinkStatus, StatusCondition
+from s3sink_operator.status_model import (
+    Attempt,
+    MemoryStatus,
+    OffsetResetStatus,
+    Retry,
+    S3SinkStatus,
+    ScalingStatus,
+    StatusCondition,
+)
 from s3sink_operator.types import Json, is_terminating
 from sink_job.api.quantities import format_size
 
@@ -181,6 +189,8 @@ def _facts(sink: Json, status: S3SinkStatus, now: int) -> Iterator[str]:
         yield fact("Written", _written(progress, now))
     if status.memory is not None:
         yield fact("Memory", _memory(status.memory, now))
+    if status.scaling is not None:
+        yield fact("Executors", _scaling(status.scaling, status.replicas, now))
     if (failure := last_failure(status)) is not None:
         yield fact("Last failure", _failure(failure, now))
     if status.retry is not None:
@@ -239,6 +249,13 @@ def _memory(memory: MemoryStatus, now: int) -> str:
         parts.append(f"changed {format_since(change.time, now)} ago: {sizes}, {change.reason}")
     if memory.next_change_time is not None:
         parts.append(f"next change {format_until(memory.next_change_time, now)}")
+    return "; ".join(parts)
+
+
+def _scaling(scaling: ScalingStatus, running: int | None, now: int) -> str:
+    parts = [f"{running or 0} of {scaling.desired or 0} running, by active topic-partitions"]
+    if (change := scaling.last_change) is not None:
+        parts.append(f"changed {format_since(change.time, now)} ago: {change.from_} to {change.to}, {change.reason}")
     return "; ".join(parts)
 
 
