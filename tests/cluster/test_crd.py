@@ -301,6 +301,70 @@ def test_a_field_is_validated_against_its_schema(sinks: Kube, changes: dict[str,
     assert rejected.value.status == 422
 
 
+@pytest.mark.parametrize("process", ["driver", "executor"])
+@pytest.mark.parametrize(
+    ("template", "path"),
+    [
+        pytest.param({"spec": [{"nodeSelector": {}}]}, "spec", id="a spec that is a list"),
+        pytest.param({"metadata": {"labels": {"team": 7}}}, "metadata.labels.team", id="a label that is a number"),
+        pytest.param({"spec": {"nodeSelector": {"ssd": True}}}, "spec.nodeSelector.ssd", id="a selector of a node"),
+        pytest.param(
+            {"spec": {"containers": [{"name": "s3sink", "env": [{"name": "PORT", "value": 8080}]}]}},
+            "spec.containers[0].env[0].value",
+            id="a variable that is a number",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"env": []}]}}, "spec.containers[0].name", id="a container without a name"
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"name": "s3sink", "volumeMounts": [{"name": "a"}]}]}},
+            "spec.containers[0].volumeMounts[0].mountPath",
+            id="a mount without a path",
+        ),
+        pytest.param({"spec": {"volumes": [{"emptyDir": {}}]}}, "spec.volumes[0].name", id="a volume without a name"),
+        pytest.param(
+            {"spec": {"terminationGracePeriodSeconds": "90"}},
+            "spec.terminationGracePeriodSeconds",
+            id="a time as a text",
+        ),
+    ],
+)
+def test_a_wrong_type_in_a_pod_template_is_rejected_by_its_field(
+    sinks: Kube, process: str, template: Json, path: str
+) -> None:
+    field = f"spec.{process}.podTemplate"
+    with pytest.raises(ApiError) as rejected:
+        tried(sinks, document({field: template}))
+    fields = {cause["field"] for cause in rejected.value.answer["details"]["causes"]}
+    # Without a field: the CEL rules, which are not evaluated for a wrong type.
+    assert fields - {"<nil>"} == {f"{field}.{path}"}
+
+
+@pytest.mark.parametrize("process", ["driver", "executor"])
+def test_what_a_pod_accepts_in_a_template_is_accepted_and_kept(sinks: Kube, process: str) -> None:
+    container: Json = {
+        "name": "s3sink",
+        "env": [{"name": "A", "value": None}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        "resources": {"requests": {"cpu": 0.5, "memory": 1}, "claims": [{"name": "gpu"}]},
+        "ports": None,
+        "newField": 1,
+    }
+    template: Json = {
+        "metadata": {"labels": None, "annotations": {"a": "b"}, "finalizers": []},
+        "spec": {
+            "containers": [container],
+            "initContainers": [{"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"}],
+            "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": 1}}],
+            "tolerations": [{"operator": "Gt", "tolerationSeconds": None}],
+            "nodeSelector": None,
+            "newField": {"a": [1]},
+        },
+        "newField": [1],
+    }
+    kept = tried(sinks, document({f"spec.{process}.podTemplate": template}))["spec"][process]["podTemplate"]
+    assert kept == template
+
+
 def test_kubectl_explain_shows_how_to_write_a_size(control_plane: Cluster) -> None:
     """kubectl itself has no type for it but Object (ADR 22)."""
     kubectl = control_plane_programs().kubectl

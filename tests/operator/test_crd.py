@@ -14,6 +14,7 @@ import yaml
 
 from s3sink_operator import crd
 from s3sink_operator.crd import __main__ as command
+from s3sink_operator.crd import pod_template
 from s3sink_operator.crd.cel import CelRule
 from s3sink_operator.crd.rules import RULES
 from s3sink_operator.crd.schema import attach, fields
@@ -39,6 +40,7 @@ MADE = crd.crd()
 VERSION = MADE["spec"]["versions"][0]
 SCHEMA = VERSION["schema"]["openAPIV3Schema"]
 FIELDS = [(path, field) for path, field in fields(SCHEMA) if path != "metadata"]
+KEEPS_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
 ANNOTATION_LIMIT = 256 * 1024
 """Bytes of all annotations of an object; client-side `kubectl apply` keeps a copy of the definition in one."""
 
@@ -130,8 +132,17 @@ def test_only_a_size_is_of_two_types() -> None:
         )
 
 
-def test_nothing_may_be_null() -> None:
-    assert not any("nullable" in node or node.get("type") == "null" for node in nodes(SCHEMA))
+def test_nothing_may_be_null_but_fields_of_pod_templates() -> None:
+    templates = [field["properties"] for path, field in FIELDS if path in pod_template.PATHS]
+    own = {id(node) for template in templates for field in template.values() for node in nodes(field)}
+    assert len(templates) == 2
+    assert not any("nullable" in node or node.get("type") == "null" for node in nodes(SCHEMA) if id(node) not in own)
+
+
+def test_a_pod_template_keeps_the_fields_that_the_definition_does_not_know() -> None:
+    (template, _) = [field for path, field in FIELDS if path in pod_template.PATHS]
+    closed = [node for node in nodes(template) if "properties" in node and not node[KEEPS_UNKNOWN]]
+    assert closed == []
 
 
 def test_no_item_of_a_list_has_a_default() -> None:
@@ -177,7 +188,7 @@ def test_the_description_of_a_size_begins_with_its_type() -> None:
 
 
 def test_only_pod_templates_keep_unknown_fields() -> None:
-    open_fields = {path for path, field in FIELDS if field.get("x-kubernetes-preserve-unknown-fields")}
+    open_fields = {path for path, field in FIELDS if field.get(KEEPS_UNKNOWN)}
     assert open_fields == {"spec.driver.podTemplate", "spec.executor.podTemplate"}
 
 

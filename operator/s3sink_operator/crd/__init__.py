@@ -5,7 +5,8 @@ reference: what it alone can check is reported by the operator in the condition 
 
 - time zones, locales, the letters of `partitioner.pathFormat`, the Java regular expression `kafka.topicsPattern`;
 - control characters and spaces around texts; a port above 65535; an endpoint with a path, credentials or no host;
-- keys of Secrets that begin with `..`; values of Kafka and Spark properties; the content of pod templates;
+- keys of Secrets that begin with `..`; values of Kafka and Spark properties; of pod templates all but the
+  types of common fields;
 - what the converter needs or ignores: `format.registry`, its URLs and the fields of its type, `format.schema`,
   `format.keyConverter`, `format.decimals`, `format.timestamps`, `format.envelope`, `schemaCompatibility`;
 - sizes with a fraction that are not a whole number of bytes; durations above 100 years;

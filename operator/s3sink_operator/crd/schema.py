@@ -14,6 +14,7 @@ import json
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
+from s3sink_operator.crd import pod_template
 from s3sink_operator.crd.cel import CelRule, bound, duration_notation
 from sink_job.api import unsupported
 from sink_job.api.base_model import OPERATOR_DEFAULT
@@ -79,6 +80,8 @@ def _node(written: Json, models: dict[str, Json], path: str, *, in_list: bool) -
         item = _node(both["items"], models, f"{path}[]", in_list=True)
         item.pop("description", None)  # that of the list explains it
         made |= {"items": item} | _LISTS.get(path, {})
+    if path in pod_template.PATHS:
+        made["properties"] = pod_template.SCHEMA
     rules = list(_quantity_rules(both, path))
     if both.get("x-s3sink-type") == "duration":
         made = {name: value for name, value in made.items() if name not in ("pattern", "minLength")}
@@ -121,7 +124,12 @@ def attach(schema: Json, rules: tuple[CelRule, ...]) -> None:
 
 
 def fields(schema: Json, path: str = "") -> Iterator[tuple[str, Json]]:
-    """Every field of `schema` with its path (`spec.kafka.propertySecrets[].name`), outer fields first."""
+    """Every field of `schema` with its path (`spec.kafka.propertySecrets[].name`), outer fields first.
+
+    The fields of a pod template are those of Kubernetes, and left out.
+    """
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return
     if "items" in schema:
         yield from fields(schema["items"], f"{path}[]")
     for name, inner in schema.get("properties", {}).items():
