@@ -16,6 +16,8 @@ pytestmark = pytest.mark.cluster
 TESTS = sorted((Path(__file__).parent / "alerts").glob("*.yaml"))
 FIRES = re.compile(r'alertname="(\w+)", alertstate="firing"')
 
+METRIC = re.compile(r"\bs3sink_\w+(?=[{ )[]|$)|\bup(?={)")
+
 
 @pytest.fixture(scope="module")
 def group(template: Callable[..., Rendered]) -> Json:
@@ -54,3 +56,13 @@ def test_the_alerts_fire_when_they_should_and_at_no_other_time(promtool: Path, r
 def test_each_alert_has_a_test_in_which_it_fires(group: Json) -> None:
     fired = {name for path in TESTS for name in FIRES.findall(path.read_text())}
     assert fired == {rule["alert"] for rule in group["rules"]}
+
+
+def test_each_alert_has_a_test_in_which_its_series_exist_and_it_does_not_fire(group: Json) -> None:
+    silent = set()
+    for case in (case for path in TESTS for case in yaml.safe_load(path.read_text())["tests"]):
+        metrics = {metric for each in case["input_series"] for metric in METRIC.findall(each["series"])}
+        for moment in case["promql_expr_test"]:
+            fired = {name for sample in moment["exp_samples"] for name in FIRES.findall(sample["labels"])}
+            silent |= {rule["alert"] for rule in group["rules"] if set(METRIC.findall(rule["expr"])) <= metrics} - fired
+    assert silent == {rule["alert"] for rule in group["rules"]}
