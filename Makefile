@@ -14,7 +14,7 @@ CHARTS_CRD := $(wildcard charts/s3sink-operator/files/crd.yaml)
 PYTEST = $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder
 # Every test is in exactly one of `make test` and `make test-cluster`: tests/unit/test_levels.py.
 CLUSTER := cluster or e2e
-FAST := not data and not spark and not model and not cluster and not e2e
+FAST := not data and not spark and not model and not site and not cluster and not e2e
 # The first seed of the tests' simulated worlds; S3SINK_SEED=... runs the same ones again.
 ifndef S3SINK_SEED
 S3SINK_SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')

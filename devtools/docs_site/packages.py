@@ -37,6 +37,11 @@ def packages() -> Path:
     return _cached(f"docs-{digest}", install)
 
 
+def mermaid_is_available() -> bool:
+    """Whether the script of the diagrams is in the cache, or can be fetched."""
+    return shutil.which("npm") is not None or (cache_dir() / f"mermaid-{MERMAID_VERSION}").exists()
+
+
 def mermaid() -> Path:
     """The script that draws diagrams, of the package with this checksum. Raises ServerFailedError without npm."""
     if (folder := cache_dir() / f"mermaid-{MERMAID_VERSION}").exists():

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from devtools.browser import chromium
 from devtools.processes import ServerFailedError
 
 _PAGE = Path(__file__).with_name("dashboard.html")
 _SIZE = "1600,1960"
 _TIMEOUT_S = 120
 _RESULT = re.compile(r'<body[^>]* data-(panels|error)="([^"]*)"')
-
-
-def chromium() -> str | None:
-    """The path of a Chromium on this machine."""
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def drawn_panels(

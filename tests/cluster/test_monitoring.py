@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from devtools.browser import chromium
 from devtools.operator_process import Operator
 from devtools.processes import wait_until
-from devtools.prometheus.browser import chromium, drawn_panels
+from devtools.prometheus.browser import drawn_panels
 from devtools.prometheus.server import Json, Prometheus, Target, prometheus, scrape_configs
 from s3sink_operator import names
 from sink_job.api.report import MemoryReport, PartitionReport, Report, Timing, Totals
