@@ -35,6 +35,16 @@ def rules(group: Json, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_each_alert_links_its_heading_about_failures_if_the_chart_has_the_url(
+    template: Callable[..., Rendered],
+) -> None:
+    url = "https://docs.example.com/failure-modes/"
+    values = ("serviceMonitor.enabled=true", f"prometheusRule.runbookUrl={url}")
+    (group,) = template(EVERYTHING, *values).one("PrometheusRule")["spec"]["groups"]
+    links = [rule["annotations"]["runbook_url"] for rule in group["rules"]]
+    assert [link for link in links if not re.fullmatch(re.escape(url) + r"#[a-z0-9-]+", link)] == []
+
+
 def run(promtool: Path, *arguments: str | Path) -> str:
     """The output of promtool, which must find nothing."""
     command = [str(promtool), *map(str, arguments)]

@@ -52,6 +52,22 @@ def test_the_settings_of_the_repository_are_valid_yaml(file: Path) -> None:
     assert yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
+def test_every_alert_has_the_anchor_of_a_heading_about_failures_as_its_runbook() -> None:
+    alerts = re.findall(r"- alert: (\w+)\n(?: +runbook: (.*)\n)?", text("charts/s3sink-operator/files/alerts.yaml"))
+    headings = re.findall(r"(?m)^#+ (.+)$", text("docs/failure-modes.md"))
+    anchors = {anchor(heading) for heading in headings}
+    assert len(alerts) > 10
+    assert [(name, runbook) for name, runbook in alerts if runbook not in anchors] == []
+
+
+def test_every_failure_has_its_sign_and_what_shows_it() -> None:
+    failures = re.findall(r"(?ms)^### ([^\n]+)\n(.*?)(?=^##|\Z)", text("docs/failure-modes.md"))
+    described = {heading: re.findall(r"(?m)^- \*([^*]+)\*: \S", content) for heading, content in failures}
+    in_runs = ["Seen", "Effect on data", "What to do", "Shown by"]
+    in_cluster = ["Seen", "Action of the operator", "Shown by"]
+    assert [heading for heading, rows in described.items() if rows not in ([], in_runs, in_cluster)] == []
+
+
 @pytest.mark.parametrize("wrong", FindingType)
 def test_every_finding_of_verify_has_a_row_with_its_exit_code_and_action(wrong: FindingType) -> None:
     found = [row for row in rows("docs/failure-modes.md") if row[0] == f"`{wrong}`"]
