@@ -21,12 +21,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from devtools.mutation.apply import NotApplicable, apply, undo
 from devtools.mutation.operators import Mutant
 from devtools.simulation.runner import Case, new_cases, run_case
 
 LEVELS = "not data and not spark and not model and not cluster and not e2e"
+
+
+PROFILE = "mutation"
+settings.register_profile(
+    PROFILE, deadline=None, max_examples=20, database=None, suppress_health_check=list(HealthCheck)
+)
+"""On a loaded machine a health check fails because examples are slow to make, with a mutant and without."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,7 @@ def _unit_tests(mutant: Mutant | None, tests: Sequence[str], root: Path) -> Outc
         "-q",
         "-n0",
         "-pno:cacheprovider",
-        "--hypothesis-profile=fast",
+        f"--hypothesis-profile={PROFILE}",
         "-m",
         LEVELS,
         "--hypothesis-seed=0",
