@@ -186,6 +186,12 @@ class RegistryChanged(ConfigurationError):
     reason = "RegistryChanged"
 
 
+class RegistryNotFound(ConfigurationError):
+    """The URL of the schema registry is that of another service, or of a port without TLS. Nothing was written."""
+
+    reason = "RegistryNotFound"
+
+
 class ExistingObjects(ConfigurationError):
     """The new offsets would copy records that are already in objects. Nothing was changed."""
 

@@ -2,6 +2,7 @@
 
 - A registry that does not know an id answers 404 with the error code 40403. The caller handles it.
 - *Transient* failures (no answer, 429, 5xx) are retried. They become a TransientError when the retry time is over.
+- *Suspect* failures (a web page, no TLS at the port) are retried a few times. Then they need user action.
 - All other failures need user action: another 404, 401, 403, an untrusted certificate.
 
 Messages name the URL of the registry, never a credential.
@@ -10,6 +11,7 @@ Source of the codes: the API reference of Confluent Schema Registry.
 
 from __future__ import annotations
 
+import json
 import ssl
 from collections.abc import Iterator
 from typing import Final
@@ -17,7 +19,7 @@ from typing import Final
 import httpx2
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from sink_job.api.errors import AccessDenied, ConfigurationError, InvalidCredentials
+from sink_job.api.errors import AccessDenied, ConfigurationError, InvalidCredentials, RegistryNotFound
 from sink_job.registry.failures import (
     RETRIED_STATUS,
     SCHEMA_NOT_FOUND,
@@ -44,6 +46,9 @@ _PATH: Final = (
     "this URL has no schema registry: fix spec.format.registry.url (type Confluent: the URL of its REST API; type "
     "Apicurio: a URL that ends in /apis/registry/v3)"
 )
+_PLAIN_PORT: Final = "the port has no TLS: fix spec.format.registry.url (https:// or http://, and the port)"
+_PLAIN: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
+"""What OpenSSL reports for an answer that is no TLS."""
 _CERTIFICATE_ALERTS: Final = ("CERTIFICATE", "UNKNOWN_CA", "HANDSHAKE_FAILURE", "ACCESS_DENIED")
 
 
@@ -58,6 +63,10 @@ def failure_of(error: Exception, *, has_credentials: bool) -> RegistryFailure | 
             return _configuration(f"{_UNTRUSTED} ({cause.verify_message})")
         if isinstance(cause, ssl.SSLError) and _is_certificate_alert(cause):
             return _configuration(f"{_CLIENT} ({cause.reason})")
+        if isinstance(cause, ssl.SSLError) and cause.reason in _PLAIN:
+            return _suspect(f"{_PLAIN_PORT} ({cause.reason})")
+        if isinstance(cause, json.JSONDecodeError) and cause.doc.lstrip().startswith("<"):
+            return _suspect(f"{_PATH} (it answers with a web page)")
     if isinstance(error, httpx2.InvalidURL):
         return _configuration(f"{_PATH} ({_named(error)})")
     if any(isinstance(cause, httpx2.HTTPError) for cause in _chain(error)):
@@ -95,12 +104,16 @@ def _answered(error: SchemaRegistryError, *, has_credentials: bool) -> RegistryF
         case 403:
             return _configuration(f"{_DENIED} ({text})", AccessDenied)
         case 404:
-            return _configuration(f"{_PATH} ({text})")
+            return _configuration(f"{_PATH} ({text})", RegistryNotFound)
     return _configuration(f"the registry rejected the request ({text}): check spec.format.registry.url")
 
 
 def _configuration(text: str, raises: type[ConfigurationError] = ConfigurationError) -> RegistryFailure:
     return RegistryFailure(Reaction.CONFIGURATION, text, raises=raises)
+
+
+def _suspect(text: str) -> RegistryFailure:
+    return RegistryFailure(Reaction.SUSPECT, text, raises=RegistryNotFound)
 
 
 def _number(code: object) -> int:

@@ -23,6 +23,7 @@ class Reaction(Enum):
 
     ABSENT = "handled by the caller"
     TRANSIENT = "retry"
+    SUSPECT = "retry a few times, then user action required"
     CONFIGURATION = "user action required"
 
 

@@ -19,6 +19,9 @@ T = TypeVar("T")
 
 _LOG_AFTER_FAILURES = 2
 """Number of failed rounds over all URLs after which a warning is logged."""
+_MAX_SUSPECT = 5
+"""Number of rounds over all URLs in a row after which answers of another service are an error of the configuration. A
+proxy can answer for a registry that is restarted."""
 _log = logging.getLogger(__name__)
 
 
@@ -57,9 +60,9 @@ class Requests(Generic[C]):
 
         Raises ConfigurationError, TransientError when the retry time is over, and Cancelled.
         """
-        failures, begin = 0, time.monotonic()
+        rounds, suspect, begin = 0, 0, time.monotonic()
         while True:
-            texts = []
+            failures: list[tuple[str, RegistryFailure]] = []
             for endpoint in self._in_order():
                 try:
                     result = request(endpoint.client)
@@ -69,14 +72,19 @@ class Requests(Generic[C]):
                         raise
                     if failure.code in absent:
                         return None
-                    if failure.reaction is not Reaction.TRANSIENT:
+                    if failure.reaction not in (Reaction.TRANSIENT, Reaction.SUSPECT):
                         raise self._permanent(failure, endpoint.url, what) from error
-                    texts.append(f"{endpoint.url}: {failure.text}")
+                    failures.append((endpoint.url, failure))
                 else:
                     self._prefer(endpoint.url)
                     return result
-            failures += 1
-            self._pause(what, failures, time.monotonic() - begin, "; ".join(texts))
+            rounds += 1
+            suspect = suspect + 1 if all(each.reaction is Reaction.SUSPECT for _, each in failures) else 0
+            if suspect >= _MAX_SUSPECT:
+                url, failure = failures[0]
+                raise self._permanent(failure, url, what)
+            texts = "; ".join(f"{url}: {each.text}" for url, each in failures)
+            self._pause(what, rounds, time.monotonic() - begin, texts)
 
     def _in_order(self) -> list[Endpoint[C]]:
         """The endpoints, the one that answered last before the others."""

@@ -13,6 +13,7 @@ from sink_job.api.errors import (
     AccessDenied,
     ConfigurationError,
     InvalidCredentials,
+    RegistryNotFound,
     SecretNotFound,
     TransientError,
 )
@@ -35,7 +36,7 @@ def secret(folder: Path, **values: str) -> Path:
     return folder
 
 
-def error_of(client: ConfluentRegistry) -> Exception:
+def error_of(client: ConfluentRegistry) -> ConfigurationError | TransientError:
     with pytest.raises((ConfigurationError, TransientError)) as raised:
         client.fetch("flights", "1")
     return raised.value
@@ -419,9 +420,47 @@ def test_a_registry_that_does_not_answer_is_a_transient_error(server: SchemaRegi
     assert "no answer (ReadTimeout: " in str(error)
 
 
-def test_a_page_of_a_proxy_is_a_transient_error(server: SchemaRegistryServer) -> None:
+SEVERAL_TRIES = RetryPolicy(max_elapsed_s=60.0, first_s=0.001, cap_s=0.001)
+
+
+def test_a_web_page_is_another_service_after_a_few_tries(server: SchemaRegistryServer) -> None:
     server.answer("/schemas", 200, "<html>Please log in</html>")
-    with registry_client(server) as client:
+    with registry_client(server, retry=SEVERAL_TRIES) as client:
+        error = error_of(client)
+    assert (type(error), error.exit_code) == (RegistryNotFound, 7)
+    assert "this URL has no schema registry: fix spec.format.registry.url" in str(error)
+    assert "(it answers with a web page)" in str(error)
+
+
+def test_https_to_a_port_without_tls_is_an_error_of_the_url_after_a_few_tries(server: SchemaRegistryServer) -> None:
+    with registry_client(urls=(server.url.replace("http://", "https://"),), retry=SEVERAL_TRIES) as client:
+        error = error_of(client)
+    assert (type(error), error.exit_code) == (RegistryNotFound, 7)
+    assert "the port has no TLS: fix spec.format.registry.url" in str(error)
+
+
+def test_a_web_page_during_a_restart_of_the_registry_is_no_error(server: SchemaRegistryServer) -> None:
+    server.register("flights-value", FLIGHT)
+    server.answer("/schemas", 200, "<html>Down for maintenance</html>")
+    waited: list[float] = []
+
+    def wait(pause: float) -> bool:
+        waited.append(pause)
+        if len(waited) == 3:
+            server.answer_normally()
+        return False
+
+    client = ConfluentRegistry(RegistrySettings(urls=(server.url,), retry=SEVERAL_TRIES), wait, Redactor().hide)
+    assert client.fetch("flights", "1") is not None
+    client.close()
+
+
+def test_a_registry_that_is_away_beside_a_url_with_a_web_page_is_a_transient_error(
+    server: SchemaRegistryServer,
+) -> None:
+    server.answer("/schemas", 200, "<html>Please log in</html>")
+    urls = (server.url, "http://127.0.0.1:1")
+    with registry_client(urls=urls, retry=RetryPolicy(max_elapsed_s=0.2, first_s=0.001, cap_s=0.01)) as client:
         assert isinstance(error_of(client), TransientError)
 
 

@@ -30,6 +30,7 @@ ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubc
         ("ClockSkew", 7),
         ("TopicNotFound", 7),
         ("TopicRecreated", 7),
+        ("RegistryNotFound", 7),
         ("OwnershipConflict", 7),
         ("LedgerLost", 7),
         ("TransientError", 75),
