@@ -59,7 +59,7 @@ class AvroDecoder:
     ) -> None:
         """`datums` are the settings of the outputs Avro and Parquet. Raises InvalidSchema."""
         if registered.language != "AVRO":
-            raise InvalidSchema(f"schema {registered.id} is {registered.language}, but format.converter is Avro")
+            raise InvalidSchema(f"{registered.label} is {registered.language}, but format.converter is Avro")
         self._options = options
         self._datums = datums
         self._projector = lru_cache(maxsize=100)(self._projector_to)
@@ -72,7 +72,7 @@ class AvroDecoder:
                 self._columns = _column_decoder(avro, self.schema, fields, options, datums)
                 self._limit = TextLimit(self.schema, is_dense=True) if datums is None else None
         except InvalidSchema as error:
-            raise InvalidSchema(f"schema {registered.id} cannot be used: {error}") from None
+            raise InvalidSchema(f"{registered.label} cannot be used: {error}") from None
 
     def decode(self, payload: pa.BinaryArray) -> Decoded:
         """See `Decoder.decode`."""

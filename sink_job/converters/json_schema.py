@@ -92,7 +92,7 @@ class JsonDatumDecoder:
                 self.schema, datums, lambda _: self._reading.read, self._reading.reader_of, self._reading.reads_any
             )
         except InvalidSchema as error:
-            raise InvalidSchema(f"schema {registered.id} cannot be used: {error}") from None
+            raise InvalidSchema(f"{registered.label} cannot be used: {error}") from None
 
     def decode(self, payload: pa.BinaryArray) -> Decoded:
         """See `Decoder.decode`."""
@@ -121,11 +121,11 @@ def _reading(registered: RegisteredSchema, unknown: UnknownFields) -> TextReadin
 def _connect_schema(registered: RegisteredSchema, *, optional_properties: bool) -> Schema:
     """Raises InvalidSchema."""
     if registered.language != "JSON":
-        raise InvalidSchema(f"schema {registered.id} is {registered.language}, but format.converter is JsonSchema")
+        raise InvalidSchema(f"{registered.label} is {registered.language}, but format.converter is JsonSchema")
     try:
         return json_connect_schema(registered, optional_properties=optional_properties)
     except InvalidSchema as error:
-        raise InvalidSchema(f"schema {registered.id} cannot be used: {error}") from None
+        raise InvalidSchema(f"{registered.label} cannot be used: {error}") from None
 
 
 def texts_of(json: JsonConverter, payload: pa.BinaryArray) -> Decoded:

@@ -115,4 +115,4 @@ def _schema(registered: RegisteredSchema, datums: DatumSettings) -> Schema:
     try:
         return value_schema(registered, datums)
     except InvalidSchema as error:
-        raise InvalidSchema(f"schema {registered.id} cannot be used: {error}") from None
+        raise InvalidSchema(f"{registered.label} cannot be used: {error}") from None

@@ -129,7 +129,7 @@ def compiled(schema: RegisteredSchema) -> ProtobufFiles:
 def _uncached(schema: RegisteredSchema) -> ProtobufFiles | str:
     """The messages of a schema, or the reason why it cannot be used."""
     if schema.language != "PROTOBUF":
-        return f"schema {schema.id} is {schema.language}, but format.converter is Protobuf"
+        return f"{schema.label} is {schema.language}, but format.converter is Protobuf"
     try:
         with _usable(schema):
             return ProtobufFiles(compile_schema(schema))
@@ -152,7 +152,7 @@ def _usable(schema: RegisteredSchema) -> Iterator[None]:
         with _deep_calls(), rejecting("the Protobuf schema"):
             yield
     except InvalidSchema as error:
-        raise InvalidSchema(f"schema {schema.id} cannot be used: {error}") from None
+        raise InvalidSchema(f"{schema.label} cannot be used: {error}") from None
 
 
 class ProtobufDecoder:

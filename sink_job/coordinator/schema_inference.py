@@ -25,6 +25,8 @@ from sink_job.schemas.model import RegisteredSchema
 from sink_job.schemas.unknown_properties import COLUMN
 
 _log: Final = logging.getLogger(__name__)
+_MAX_DOUBTS: Final = 10
+"""Maximum number of fields that a warning names."""
 
 
 class SchemaInference:
@@ -51,6 +53,7 @@ class SchemaInference:
             self._check(topic, stored, "in the ledger")
             if topic not in self.topics:
                 _log_schema(topic, stored, is_new=stored == schema)
+                _log_doubts(topic, of_topic if stored == schema else Observed())
             self.topics |= {topic}
 
     def _check(self, topic: str, schema: RegisteredSchema, how: str) -> None:
@@ -74,6 +77,20 @@ def _by_topic(observed: Mapping[TopicPartition, Observed]) -> dict[str, Observed
     for tp, each in sorted(observed.items()):
         topics.setdefault(tp.topic, Observed()).merge(each)
     return topics
+
+
+def _log_doubts(topic: str, observed: Observed) -> None:
+    doubts = list(observed.doubts())
+    if not doubts:
+        return
+    shown, more = doubts[:_MAX_DOUBTS], len(doubts) - _MAX_DOUBTS
+    _log.warning(
+        "topic %s: the inferred schema counts for ever, and %s%s. If that is not intended, set spec.format.schema "
+        "instead of inference",
+        topic,
+        "; ".join(shown),
+        f"; and {more:,} more" if more > 0 else "",
+    )
 
 
 def _log_schema(topic: str, schema: RegisteredSchema, *, is_new: bool) -> None:

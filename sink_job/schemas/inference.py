@@ -13,7 +13,7 @@ schema:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -33,11 +33,13 @@ _HIGHEST: Final = (1 << 63) - 1
 
 class Observed(msgspec.Struct):
     """The values of one place. `kinds` are the names of their scalar types, or `array`, `object` or `json`. `items` are
-    the items of all arrays, None without one; `properties` are those of all objects. Nulls are not observed."""
+    the items of all arrays, None without one; `properties` are those of all objects. `mixed` are the names of
+    the types if there were several. Nulls are not observed."""
 
     kinds: set[str] = set()
     items: Observed | None = None
     properties: dict[str, Observed] = {}
+    mixed: set[str] = set()
 
     def add(self, value: object, depth: int = 0) -> None:
         """Adds a value, as `decode_json` returns it."""
@@ -62,6 +64,7 @@ class Observed(msgspec.Struct):
         """Adds what `other` has observed."""
         for kind in other.kinds:
             self._add_kind(kind)
+        self.mixed |= other.mixed
         if JSON in self.kinds:
             return
         if other.items is not None:
@@ -74,6 +77,7 @@ class Observed(msgspec.Struct):
     def _add_kind(self, kind: str) -> None:
         self.kinds.add(kind)
         if len(self.kinds - _NUMBERS) + bool(self.kinds & _NUMBERS) > 1:
+            self.mixed |= self.kinds - {JSON}
             self.kinds = {JSON}
         if JSON in self.kinds:
             self._forget()
@@ -100,6 +104,20 @@ class Observed(msgspec.Struct):
             return "float64" if "float64" in self.kinds else "int64"
         (kind,) = self.kinds or {JSON}
         return JSON if kind == "object" else kind
+
+    def doubts(self, path: str = "") -> Iterator[str]:
+        """What somebody may not expect of the types of the values at `path`, in words: a field with values of several
+        types, and fields whose names differ by case only."""
+        if len(self.mixed) > 1:
+            yield f"{path} has values of several types ({', '.join(sorted(self.mixed))}) and is JSON text"
+        if self.items is not None:
+            yield from self.items.doubts(f"{path}[]")
+        names: dict[str, str] = {}
+        for name, each in self.properties.items():
+            inner = f"{path}.{name}" if path else name
+            if (other := names.setdefault(name.lower(), inner)) != inner:
+                yield f"{other} and {inner} differ by case only, which Athena, Hive and Spark do not distinguish"
+            yield from each.doubts(inner)
 
 
 _NUMBERS: Final = frozenset(("int64", "float64"))

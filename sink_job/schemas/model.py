@@ -137,6 +137,14 @@ class RegisteredSchema(msgspec.Struct, frozen=True, omit_defaults=True):
     subject: str | None = None
     version: int | None = None
 
+    @property
+    def label(self) -> str:
+        """The schema for messages."""
+        if self.subject is None:
+            return f"schema {self.id}"
+        version = "" if self.version is None else f" version {self.version}"
+        return f"schema {self.id} (subject {self.subject}{version})"
+
 
 class SchemaReference(msgspec.Struct, frozen=True):
     """A schema that another one refers to: the name by which it is referred to, its subject and version, its text."""

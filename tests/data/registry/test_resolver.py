@@ -385,7 +385,7 @@ def test_a_schema_that_cannot_be_compiled_is_not_stored(site: Site, monkeypatch:
     resolve(driver, 1)
     monkeypatch.undo()
     assert f"{ROOT}schemas/flights/1.json" not in site.s3.objects
-    with pytest.raises(UnknownSchema, match="schema 1 cannot be used"):
+    with pytest.raises(UnknownSchema, match=r"schema 1 \(subject flights-value version 1\) cannot be used"):
         site.find(driver, 1)
     corrected = site.driver(rejects_unknown=False)
     resolve(corrected, 1)

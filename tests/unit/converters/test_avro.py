@@ -123,6 +123,10 @@ def test_an_id_that_the_registry_does_not_know_is_a_data_error_of_its_records() 
     [
         (RegisteredSchema("1", "PROTOBUF", "…"), "schema 1 is PROTOBUF, but format.converter is Avro"),
         (RegisteredSchema("1", "AVRO", '{"type":"record"}'), "schema 1 cannot be used: the Avro schema is invalid"),
+        (
+            RegisteredSchema("1", "AVRO", "x", subject="flights-value", version=3),
+            "schema 1 (subject flights-value version 3) cannot be used: ",
+        ),
         (registered({"type": "array", "items": "null"}), "a null that is not in a union"),
         (registered({"type": "array", "items": record(name="E")}), "an array whose items have no bytes"),
     ],

@@ -182,6 +182,17 @@ def test_a_restart_keeps_the_schema(sink_fixture: MemorySinkFixture) -> None:
     assert ledgers(sink_fixture) == before
 
 
+def test_a_text_among_numbers_is_warned_of_when_the_schema_is_inferred(
+    sink_fixture: MemorySinkFixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(sink_fixture, log_of({"a": 1}, {"a": "x"}, {"A": 2}))
+    assert (
+        "topic log: the inferred schema counts for ever, and a has values of several types (int64, string)"
+        in caplog.text
+    )
+    assert "a and A differ by case only, which Athena, Hive and Spark do not distinguish" in caplog.text
+
+
 def test_the_first_schema_in_the_ledger_counts(sink_fixture: MemorySinkFixture) -> None:
     """Another driver, which lost the ledger later, has put its schema after this one looked for it."""
     other = Observed()

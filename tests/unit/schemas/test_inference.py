@@ -148,3 +148,26 @@ def test_the_order_of_values_changes_the_order_of_fields_only(values: list[Any])
 def test_an_observation_is_the_same_after_its_way_to_the_driver(values: list[Any]) -> None:
     found = observed(*values)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=Observed) == found
+
+
+def test_a_field_with_values_of_several_types_is_a_doubt_in_any_order() -> None:
+    def observed(*values: Any) -> Observed:
+        found = Observed()
+        for each in values:
+            found.add({"a": {"b": [each]}})
+        return found
+
+    doubt = ["a.b[] has values of several types (int64, string) and is JSON text"]
+    assert list(observed(*range(10), "x").doubts()) == doubt
+    for one, other in ((observed(1, 2), observed("x")), (observed("x"), observed(1)), (observed(1, "x"), observed(2))):
+        one.merge(other)
+        assert list(one.doubts()) == doubt
+    assert list(observed(1, 2.5, None).doubts()) == []
+
+
+def test_fields_whose_names_differ_by_case_only_are_a_doubt() -> None:
+    found = Observed()
+    found.add({"s": {"id": 1, "Id": 2}, "id": 3})
+    assert list(found.doubts()) == [
+        "s.id and s.Id differ by case only, which Athena, Hive and Spark do not distinguish"
+    ]
