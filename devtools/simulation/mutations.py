@@ -392,8 +392,8 @@ INCLUDE = {
     "schema_change_closes_nothing": ("registry",),
     "rebuilt_by_the_wrong_schema": ("registry", "lifecycle"),
     "schema_not_copied": ("registry",),
-    "changed_schema_accepted": ("registry", "registry-faults"),
-    "changed_version_accepted": ("registry", "registry-faults"),
+    "changed_schema_accepted": ("registry", "registry-faults", "kill"),
+    "changed_version_accepted": ("registry", "registry-faults", "kill"),
 }
 """Features of all runs that search for a defect. Only those for a defect of containers have containers,
 and so on with a registry."""
