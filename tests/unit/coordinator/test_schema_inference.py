@@ -185,7 +185,7 @@ def test_a_restart_keeps_the_schema(sink_fixture: MemorySinkFixture) -> None:
 def test_a_text_among_numbers_is_warned_of_when_the_schema_is_inferred(
     sink_fixture: MemorySinkFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run(sink_fixture, log_of({"a": 1}, {"a": "x"}, {"A": 2}))
+    run(sink_fixture, log_of({"a": 1, "A": 2}, {"a": "x"}))
     assert (
         "topic log: the inferred schema counts for ever, and a has values of several types (int64, string)"
         in caplog.text
