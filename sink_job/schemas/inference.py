@@ -106,7 +106,7 @@ class Observed(msgspec.Struct):
         return JSON if kind == "object" else kind
 
     def doubts(self, path: str = "") -> Iterator[str]:
-        """What somebody may not expect of the types of the values at `path`, in words: a field with values of several
+        """What can be unexpected in the types of the values at `path`, as a phrase: a field with values of several
         types, and fields whose names differ by case only."""
         if len(self.mixed) > 1:
             yield f"{path} has values of several types ({', '.join(sorted(self.mixed))}) and is JSON text"

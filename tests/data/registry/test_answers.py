@@ -15,6 +15,7 @@ from sink_job.api.errors import (
     InvalidCredentials,
     RegistryNotFound,
     SecretNotFound,
+    SinkError,
     TransientError,
 )
 from sink_job.converters.base import UnknownSchema
@@ -36,7 +37,7 @@ def secret(folder: Path, **values: str) -> Path:
     return folder
 
 
-def error_of(client: ConfluentRegistry) -> ConfigurationError | TransientError:
+def error_of(client: ConfluentRegistry) -> SinkError:
     with pytest.raises((ConfigurationError, TransientError)) as raised:
         client.fetch("flights", "1")
     return raised.value
