@@ -21,14 +21,14 @@ import pyarrow as pa
 from bench import data
 from bench.converters import BATCH_BYTES, BATCHES, large_value
 from sink_job.api.enums import ConverterType
-from sink_job.converters import converter_for
+from sink_job.arrow import columns as arrow_columns
+from sink_job.codecs.converters import converter_for
 from sink_job.converters.base import BatchSource
 from sink_job.formats.compression import BLOCK_BYTES, Compression, Gzip, Uncompressed, Zstd
-from sink_job.formats.containers import ConcatenatedBlocks
-from sink_job.formats.json_lines import JsonLines
+from sink_job.formats.datum_rows import ConcatenatedBlocks
 from sink_job.formats.part_assembler import PartAssembler
 from sink_job.formats.spill_buffer import SpillPool
-from sink_job.partitioning import arrow_columns
+from sink_job.json.lines import JsonLines
 
 PART_BYTES: Final = 25 << 20
 _COUNT: Final = 4 * BATCHES * BATCH_BYTES // 1_000

@@ -28,12 +28,14 @@ from bench.converters import (
 )
 from sink_job.api.enums import CompressionCodec, ConverterType, OutputFormat
 from sink_job.api.job_sections import FormatSpec
-from sink_job.converters import SchemaSettings, converter_for, json_datums
+from sink_job.codecs.containers import container_encoder, datum_settings
+from sink_job.codecs.converters import converter_for
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource, Converted
-from sink_job.converters.framing import Framing, Layout
-from sink_job.formats.container_factory import container_encoder, datum_settings
-from sink_job.formats.containers import LengthPrefixed
-from sink_job.schemas.model import RegisteredSchema
+from sink_job.converters.registered import SchemaSettings
+from sink_job.converters.wire_format import Framing, Layout
+from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.json.typed import datums as typed_datums
 
 PARQUET: Final = FormatSpec(output=OutputFormat.PARQUET, compression=CompressionCodec.SNAPPY)
 ONE_BY_ONE: Final = "JsonSchema, one by one"
@@ -66,7 +68,7 @@ def main() -> None:
 
 
 def measure(name: str, *, large: bool, repeat: int) -> Rates:
-    json_datums.MIN_ROWS = 1 << 60 if name == ONE_BY_ONE else 8
+    typed_datums.MIN_ROWS = 1 << 60 if name == ONE_BY_ONE else 8
     kind = CASES[name]
     batches, settings = _json_batches(large) if kind is ConverterType.JSON_SCHEMA else batches_of(kind, large=large)
     assert settings is not None

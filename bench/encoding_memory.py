@@ -22,13 +22,13 @@ from msgspec import structs
 from sink_job.api.enums import CompressionCodec, OutputFormat
 from sink_job.api.job_sections import FormatSpec
 from sink_job.api.quantities import MI
+from sink_job.avro import to_connect as avro_to_connect
+from sink_job.avro.encoder import datum_encoder
+from sink_job.codecs.containers import container_encoder
+from sink_job.connect.output_settings import DatumSettings
+from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.engine.container_memory import keep_freed_memory, release_free_memory
-from sink_job.formats.container_factory import container_encoder
-from sink_job.formats.containers import LengthPrefixed
-from sink_job.schemas import avro
-from sink_job.schemas.avro_encoding import datum_encoder
-from sink_job.schemas.datum_settings import DatumSettings
-from sink_job.schemas.model import Field, Schema, SchemaType
+from sink_job.formats.datum_rows import LengthPrefixed
 
 SIZE = 64 * MI
 DISTINCT = 50_000
@@ -36,7 +36,10 @@ CODECS = (("Parquet", "Snappy"), ("Parquet", "Zstd"), ("Avro", "None"), ("Avro",
 LONG = Schema(SchemaType.INT64)
 TEXT = Schema(SchemaType.STRING, optional=True)
 SYMBOLS = [f"{letter * 999}{n}" for n, letter in enumerate("ABCDEFGH")]
-ENUM = Schema(SchemaType.STRING, parameters=((avro.ENUM, "E"), *((f"{avro.ENUM}.{each}", each) for each in SYMBOLS)))
+ENUM = Schema(
+    SchemaType.STRING,
+    parameters=((avro_to_connect.ENUM, "E"), *((f"{avro_to_connect.ENUM}.{each}", each) for each in SYMBOLS)),
+)
 Value = dict[str, Any]
 
 

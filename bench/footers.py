@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from sink_job.api.enums import OutputFormat
 from sink_job.api.job_sections import FormatSpec
-from sink_job.formats.container_factory import container_encoder
-from sink_job.formats.parquet_container import MAGIC, _serialized
-from sink_job.schemas.model import Field, Schema, SchemaType
+from sink_job.codecs.containers import container_encoder
+from sink_job.connect.schema import Field, Schema, SchemaType
+from sink_job.parquet.container import MAGIC, _serialized
 
 ROWS = 100
 

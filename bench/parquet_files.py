@@ -35,10 +35,10 @@ from pyspark.sql import SparkSession
 from demo.flights import Flights
 from sink_job.api.enums import OutputFormat
 from sink_job.api.job_sections import FormatSpec
-from sink_job.converters.row_reader import RowReader
-from sink_job.formats.parquet_columns import decoded_size, leaves
-from sink_job.formats.parquet_container import MAGIC, ParquetContainer, parquet_codec
-from sink_job.formats.parquet_encodings import Encodings
+from sink_job.parquet.container import MAGIC, ParquetContainer, parquet_codec
+from sink_job.parquet.encodings import Encodings
+from sink_job.parquet.statistics import decoded_size, leaves
+from sink_job.parquet.table_reader import ParquetTableReader
 
 ROWS: Final = 400_000
 GROUP_BYTES: Final = 64 << 20
@@ -91,7 +91,7 @@ class _Columns:
 
 def by_s3sink(table: pa.Table, path: Path) -> None:
     settings = FormatSpec(output=OutputFormat.PARQUET)
-    reader = cast("RowReader", _Columns(table.schema))
+    reader = cast("ParquetTableReader", _Columns(table.schema))
     encoder = ParquetContainer(reader, parquet_codec(settings), block_size=settings.row_group, dictionary=True)
     data, metadata = io.BytesIO(MAGIC), []
     data.seek(0, io.SEEK_END)
@@ -109,7 +109,7 @@ def by_s3sink(table: pa.Table, path: Path) -> None:
 
 
 def by_all_dictionaries(table: pa.Table, path: Path) -> None:
-    with patch("sink_job.formats.parquet_container.column_encodings", _all_dictionaries):
+    with patch("sink_job.parquet.container.column_encodings", _all_dictionaries):
         by_s3sink(table, path)
 
 

@@ -23,11 +23,11 @@ from sink_job.api.enums import SchemaCompatibility
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.rotation.rotator import Rotator
 from sink_job.rotation.types import Append, Close, RotationState
-from sink_job.schemas.model import RegisteredSchema
 from sink_job.writer.record_pipeline import RecordPipeline
-from sink_job.writer.row_slices import Chosen, row_slices
+from sink_job.writer.row_slices import RowSelection, row_slices
 
 BATCH_BYTES: Final = 1_000_000
 TP: Final = TopicPartition("bench", 0)
@@ -144,7 +144,7 @@ def _write(pipeline: RecordPipeline, batches: Sequence[pa.RecordBatch]) -> tuple
         for step in steps:
             if isinstance(step, Append):
                 pipeline.keep_schema(TP.topic, step.target.schema)
-        choices = [Chosen(step.target.schema, step.rows) for step in steps if isinstance(step, Append)]
+        choices = [RowSelection(step.target.schema, step.rows) for step in steps if isinstance(step, Append)]
         written += sum(len(rows.data) for rows in row_slices(prepared, choices))
         closed += sum(_objects(steps))
     return closed + len(rotator.open), written

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from devtools.fuzz.case import Case
 from devtools.fuzz.mutation import arbitrary_bytes, mutated_bytes
-from tests.unit.converters import encoders
+from tests.unit.plain import encoders
 
 Encode = Callable[[Any, encoders.Choose], bytes]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from devtools.fuzz.case import Case
 from devtools.fuzz.targets import TARGETS, converter_of
 from sink_job.api.enums import OutputFormat
-from sink_job.converters import BatchSource, ValueConverter
+from sink_job.converters.base import BatchSource, ValueConverter
 
 _SOURCE = BatchSource("t")
 

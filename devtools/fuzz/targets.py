@@ -14,11 +14,13 @@ from devtools.fuzz.case import Case
 from devtools.fuzz.json_texts import bytes_case, json_case, json_envelope_case, json_schema_case, text_case
 from devtools.fuzz.protobuf import protobuf_case
 from sink_job.api.enums import ConverterType, DecimalFormat, OutputFormat, TimestampFormat
-from sink_job.converters import SchemaSettings, ValueConverter, converter_for
-from sink_job.converters.base import UnknownSchema
-from sink_job.converters.framing import Framing, Layout
-from sink_job.schemas.json_values import JsonOptions
-from sink_job.schemas.model import RegisteredSchema
+from sink_job.codecs.converters import converter_for
+from sink_job.connect.errors import UnknownSchema
+from sink_job.connect.json_encoder import JsonOptions
+from sink_job.connect.schema import RegisteredSchema
+from sink_job.converters.base import ValueConverter
+from sink_job.converters.registered import SchemaSettings
+from sink_job.converters.wire_format import Framing, Layout
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,12 @@ from devtools.simulation.runner import FailedCase, new_cases, run_case
 from devtools.simulation.store import SimulatedStore
 from sink_job.api.errors import LedgerFenced
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.avro import container as avro_container
+from sink_job.connect import compatibility
+from sink_job.connect.field_ids import numbered
 from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.round_loop import RoundLoop
-from sink_job.formats import avro_container
-from sink_job.formats.containers import ObjectEncoder
-from sink_job.formats.parquet_container import ParquetContainer
+from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.part_assembler import PartAssembler, Remainder
 from sink_job.ledger import generations, publisher, schemas, sequence, session, state, takeover
 from sink_job.ledger.field_ids import LedgerFieldIds
@@ -33,13 +34,12 @@ from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.publisher import PublishOutcome, publish_all
 from sink_job.ledger.schemas import LedgerSchemas, SchemaEntry, SchemaStore
 from sink_job.ledger.store import Ledger
+from sink_job.parquet.container import ParquetContainer
 from sink_job.s3 import S3Client, UploadedPart
 from sink_job.s3.multipart import MultipartCalls
-from sink_job.schemas import compatibility
-from sink_job.schemas.field_ids import numbered
 from sink_job.writer import object_writer, row_selection
 from sink_job.writer.container_schemas import ContainerSchemas
-from sink_job.writer.row_slices import Chosen
+from sink_job.writer.row_slices import RowSelection
 
 Patches = Sequence[AbstractContextManager[Any]]
 
@@ -308,7 +308,7 @@ def schema_change_closes_nothing() -> Patches:
 
 def rebuilt_by_the_wrong_schema() -> Patches:
     """A rebuild writes projected records under their own schema."""
-    return [patch.object(row_selection, "Chosen", lambda schema, rows: Chosen(None, rows))]
+    return [patch.object(row_selection, "Chosen", lambda schema, rows: RowSelection(None, rows))]
 
 
 def schema_not_copied() -> Patches:

@@ -19,7 +19,7 @@ import msgspec
 from devtools.simulation import containers
 from devtools.simulation.scheduler import Actor, Scheduler
 from sink_job.api.errors import AccessDenied, TransientError
-from sink_job.schemas.model import RegisteredSchema
+from sink_job.connect.schema import RegisteredSchema
 
 MODES = ("None", "Separate", "Backward", "Forward", "Full")
 FIRST_ID = 100

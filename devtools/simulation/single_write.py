@@ -19,15 +19,15 @@ from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.schema_section import INFERRED_ID, text_id
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.formats.part_assembler import PartAssembler
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.field_ids import FieldIdsEntry
 from sink_job.ledger.schemas import SchemaEntry
-from sink_job.schemas.model import RegisteredSchema
 from sink_job.writer.container_schemas import InMemoryFieldIds
 from sink_job.writer.projection import InMemoryObjectSchemas
 from sink_job.writer.record_pipeline import RecordPipeline
-from sink_job.writer.row_slices import Chosen, row_slices
+from sink_job.writer.row_slices import RowSelection, row_slices
 
 _COPY = re.compile(rf"(?:{INFERRED_ID}|[0-9]+)\.json")
 """The file of a schema."""
@@ -76,7 +76,7 @@ class SingleWrite:
         codes, ids = prepared.rows.schemas, prepared.rows.schema_ids
         schema = ids[int(codes[0])] if ids and codes is not None else None
         pipeline.keep_schema(tp.topic, schema)
-        (rows,) = row_slices(prepared, [Chosen(schema, slice(0, len(values)))])
+        (rows,) = row_slices(prepared, [RowSelection(schema, slice(0, len(values)))])
         with SpillPool(1 << 30) as pool:
             encoder = pipeline.object_encoder(key, tp.topic, schema)
             assembler = PartAssembler(part_size=pipeline.shaping.s3.part_size, encoder=encoder, spool=pool)

@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     with StopSignals() as signals:
         from sink_job.coordinator.context import StopCondition
         from sink_job.driver.console import summary
-        from sink_job.driver.run import Options, run_sink
+        from sink_job.driver.run import RunOptions, run_sink
         from sink_job.ledger.ownership import Owner
 
         condition = StopCondition(
@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
             take_over_from=None if args.take_over_from is None else Owner(*args.take_over_from),
             start_new_ledger=args.start_new_ledger,
         )
-        options = Options(
+        options = RunOptions(
             goal=condition,
             secret_dirs=secrets,
             http=args.http,

@@ -25,7 +25,7 @@ from sink_job.simulate.record_schema import SchemaInput
 if TYPE_CHECKING:
     from sink_job.api.job_sections import FormatSpec
     from sink_job.api.spec import Sink
-    from sink_job.schemas.model import RegisteredSchema
+    from sink_job.connect.schema import RegisteredSchema
     from sink_job.simulate.simulation import Delivered, StepReport
 
 _DESCRIPTION: Final = """\

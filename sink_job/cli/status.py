@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from sink_job.api.spec import Sink
     from sink_job.api.topic_partition import TopicPartition
     from sink_job.cli.status_output import StatusSummary
+    from sink_job.json.typed.field_list import FieldType
     from sink_job.ledger.state import LedgerState
     from sink_job.ledger.store import Ledger
-    from sink_job.schemas.field_list import FieldType
 
 KAFKA_TIMEOUT_MS = 15_000
 
@@ -118,8 +118,8 @@ def _inferred(sink: Sink, ledger: Ledger, state: LedgerState) -> dict[str, tuple
         return None
     from sink_job.api.schema_section import INFERRED_ID
     from sink_job.api.topic_partition import TopicPartition
+    from sink_job.json.typed.field_list import parse_fields
     from sink_job.ledger.schemas import SchemaStore, schemas_root
-    from sink_job.schemas.field_list import parse_fields
 
     store = SchemaStore(ledger.s3, schemas_root(ledger.root, state.generation))
     topics = sorted({TopicPartition.parse(name).topic for name in state.partitions})

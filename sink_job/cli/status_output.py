@@ -14,8 +14,8 @@ from sink_job.api.report import Report
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.driver.console import duration, known, size
+from sink_job.json.typed.field_list import FieldType, field_list_lines
 from sink_job.ledger.state import LedgerState, OpenObject, committable_offsets
-from sink_job.schemas.field_list import FieldType, field_list_lines
 
 SHOWN_PATHS = 3
 MAX_CONSISTENT_READS = 5

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sink_job.partitioning import arrow_columns
-from sink_job.partitioning.field_values import MISSING, Rejections
-from sink_job.schemas.model import RegisteredSchema, Schema
+from sink_job.arrow import columns as arrow_columns
+from sink_job.connect.schema import RegisteredSchema, Schema
+from sink_job.records.fields import MISSING, Rejections
 
 Mask = npt.NDArray[np.bool_]
 
@@ -25,10 +25,6 @@ class SchemaTable(Protocol):
         Raises UnknownSchema if the registry does not know the id.
         """
         ...
-
-
-class UnknownSchema(ValueError):
-    """The registry does not know a schema id. The message is the reason for the rejection of a record with it."""
 
 
 @dataclass(frozen=True, slots=True)

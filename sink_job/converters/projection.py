@@ -8,11 +8,11 @@ from typing import Final, Protocol, runtime_checkable
 import msgspec
 import pyarrow as pa
 
+from sink_job.arrow import columns as arrow_columns
+from sink_job.connect.json_encoder import JsonOptions, json_encoder
+from sink_job.connect.projection import projector
+from sink_job.connect.schema import Schema
 from sink_job.converters.base import BatchSource
-from sink_job.partitioning import arrow_columns
-from sink_job.schemas.json_values import JsonOptions, json_encoder
-from sink_job.schemas.model import Schema
-from sink_job.schemas.projection import projector
 
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 

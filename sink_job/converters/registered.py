@@ -18,24 +18,16 @@ import pyarrow as pa
 
 from sink_job.api.enums import ConverterType, OutputFormat, UnknownFields
 from sink_job.api.spec import ObjectSettings
-from sink_job.converters.base import (
-    BatchSource,
-    Converted,
-    Mask,
-    SchemaColumn,
-    SchemaTable,
-    UnknownSchema,
-    null_mask,
-)
-from sink_job.converters.framing import Framed, Framing
+from sink_job.arrow import columns as arrow_columns
+from sink_job.connect.errors import InvalidSchema, UnknownSchema
+from sink_job.connect.json_encoder import DEFAULT_OPTIONS, JsonOptions
+from sink_job.connect.output_settings import DatumSettings
+from sink_job.connect.schema import RegisteredSchema, Schema
+from sink_job.connect.schema_cache import cached_by_size, compiled_size
+from sink_job.converters.base import BatchSource, Converted, Mask, SchemaColumn, SchemaTable, null_mask
 from sink_job.converters.projection import ProjectingDecoder
-from sink_job.partitioning import arrow_columns
-from sink_job.partitioning.field_values import MISSING, Rejections
-from sink_job.schemas.compiled_schemas import cached_by_size, compiled_size
-from sink_job.schemas.datum_settings import DatumSettings
-from sink_job.schemas.errors import InvalidSchema
-from sink_job.schemas.json_values import DEFAULT_OPTIONS, JsonOptions
-from sink_job.schemas.model import RegisteredSchema, Schema
+from sink_job.converters.wire_format import Framed, Framing
+from sink_job.records.fields import MISSING, Rejections
 
 Rows = npt.NDArray[np.int64]
 
@@ -128,7 +120,7 @@ class Decoder(Protocol):
         ...
 
 
-class Chosen(NamedTuple):
+class DecoderRows(NamedTuple):
     """Rows of a payload with one decoder: their indexes, ascending, and the bytes that it decodes."""
 
     rows: Rows
@@ -261,9 +253,9 @@ class RegisteredConverter:
         for part in parts:
             batch.add(_Group(rows[chosen[part.rows]], part.decoder, part.decoder.decode(part.payload)))
 
-    def _decoders(self, schema: RegisteredSchema, payload: pa.BinaryArray) -> tuple[list[Chosen], Rejections]:
+    def _decoders(self, schema: RegisteredSchema, payload: pa.BinaryArray) -> tuple[list[DecoderRows], Rejections]:
         """The decoders for the rows of a payload with one schema, and the rejected rows. Raises InvalidSchema."""
-        return [Chosen(np.arange(len(payload)), self._decoder_for(schema), payload)], []
+        return [DecoderRows(np.arange(len(payload)), self._decoder_for(schema), payload)], []
 
 
 def _compiled(decoder_for: Callable[[RegisteredSchema], Decoder], schema: RegisteredSchema) -> Decoder | str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sink_job.partitioning.field_values import MISSING, segments
-from sink_job.schemas.json_reading import default_value
-from sink_job.schemas.model import Schema, SchemaType
+from sink_job.connect.json_decoder import default_value
+from sink_job.connect.schema import Schema, SchemaType
+from sink_job.records.fields import MISSING, segments
 
 
 def columns(records: Sequence[object], schema: Schema, fields: tuple[str, ...]) -> dict[str, list[object]]:

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from functools import partial
 
 from sink_job.api.spec import Sink
+from sink_job.codecs.formats import with_library
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.progress import Progress
 from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.coordinator.topic_claims import TopicClaims
 from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.kafka_admin import TopicInfo
-from sink_job.formats import with_library
 from sink_job.ledger import ownership
 from sink_job.ledger.clocks import HostClock
 from sink_job.ledger.fencing import ownership_checked_first

@@ -9,14 +9,14 @@ from sink_job.api import enums
 from sink_job.api.schema_section import INFERRED_ID
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.converters import SchemaSettings, converter_for
-from sink_job.converters.registered import RegisteredConverter
+from sink_job.codecs.converters import converter_for
+from sink_job.connect.schema import RegisteredSchema
+from sink_job.converters.registered import RegisteredConverter, SchemaSettings
 from sink_job.coordinator.context import CoordinatorContext
-from sink_job.coordinator.schema_inference import SchemaInference
+from sink_job.coordinator.schema_inference import SchemaInferrer
 from sink_job.coordinator.schema_resolver import SchemaResolver
 from sink_job.ledger.schemas import KnownSchemas, SchemaStore
 from sink_job.s3 import S3Client
-from sink_job.schemas.model import RegisteredSchema
 from sink_job.writer.partition_writer import TaskResult
 
 
@@ -26,7 +26,7 @@ class RoundSchemas:
     def __init__(self, sink: Sink, context: CoordinatorContext, s3: S3Client, root: str) -> None:
         """`root` is the `schemas_root` of the generation."""
         self._resolver: SchemaResolver | None = None
-        self._inference: SchemaInference | None = None
+        self._inference: SchemaInferrer | None = None
         store = SchemaStore(s3, root)
         if context.registry is not None:
             self._resolver = SchemaResolver(
@@ -39,7 +39,7 @@ class RoundSchemas:
                 clock=time.monotonic,
             )
         if sink.spec.format.inference is enums.SchemaInference.ONCE:
-            self._inference = SchemaInference(store, sink.spec.format)
+            self._inference = SchemaInferrer(store, sink.spec.format)
 
     def known(self) -> KnownSchemas:
         """The ids that the tasks of the next round may decode or have to reject."""

@@ -16,20 +16,20 @@ from sink_job.api.errors import ConfigurationError
 from sink_job.api.job_sections import FormatSpec
 from sink_job.api.schema_section import INFERRED_ID
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.codecs.schema_check import check_values
+from sink_job.connect.errors import InvalidSchema
+from sink_job.connect.schema import RegisteredSchema
+from sink_job.json.typed import field_list
+from sink_job.json.typed.inference import SampledValues, inferred_fields
+from sink_job.json.typed.unknown_properties import COLUMN
 from sink_job.ledger.schemas import SchemaStore
-from sink_job.schemas import field_list
-from sink_job.schemas.errors import InvalidSchema
-from sink_job.schemas.inference import Observed, inferred_fields
-from sink_job.schemas.json_value_check import check_values
-from sink_job.schemas.model import RegisteredSchema
-from sink_job.schemas.unknown_properties import COLUMN
 
 _log: Final = logging.getLogger(__name__)
 _MAX_DOUBTS: Final = 10
 """Maximum number of fields that a warning names."""
 
 
-class SchemaInference:
+class SchemaInferrer:
     """The inferred schemas of one driver process. Not thread-safe."""
 
     def __init__(self, store: SchemaStore, settings: FormatSpec) -> None:
@@ -39,7 +39,7 @@ class SchemaInference:
         self.topics: frozenset[str] = frozenset()
         """The topics with an inferred schema in the ledger."""
 
-    def infer(self, observed: Mapping[TopicPartition, Observed]) -> None:
+    def infer(self, observed: Mapping[TopicPartition, SampledValues]) -> None:
         """Infers the schema of each topic of which tasks have observed records, unless the ledger has one.
 
         Raises ConfigurationError if the output cannot have values under the schema: then it is not put, because it
@@ -53,7 +53,7 @@ class SchemaInference:
             self._check(topic, stored, "in the ledger")
             if topic not in self.topics:
                 _log_schema(topic, stored, is_new=stored == schema)
-                _log_doubts(topic, of_topic if stored == schema else Observed())
+                _log_doubts(topic, of_topic if stored == schema else SampledValues())
             self.topics |= {topic}
 
     def _check(self, topic: str, schema: RegisteredSchema, how: str) -> None:
@@ -66,20 +66,20 @@ class SchemaInference:
             ) from None
 
 
-def inferred_schema(observed: Observed, leave_out: tuple[str, ...] = ()) -> RegisteredSchema:
+def inferred_schema(observed: SampledValues, leave_out: tuple[str, ...] = ()) -> RegisteredSchema:
     """The schema as the ledger keeps it."""
     text = field_list.field_list_text(inferred_fields(observed.properties, leave_out))
     return RegisteredSchema(INFERRED_ID, field_list.LANGUAGE, text)
 
 
-def _by_topic(observed: Mapping[TopicPartition, Observed]) -> dict[str, Observed]:
-    topics: dict[str, Observed] = {}
+def _by_topic(observed: Mapping[TopicPartition, SampledValues]) -> dict[str, SampledValues]:
+    topics: dict[str, SampledValues] = {}
     for tp, each in sorted(observed.items()):
-        topics.setdefault(tp.topic, Observed()).merge(each)
+        topics.setdefault(tp.topic, SampledValues()).merge(each)
     return topics
 
 
-def _log_doubts(topic: str, observed: Observed) -> None:
+def _log_doubts(topic: str, observed: SampledValues) -> None:
     doubts = list(observed.doubts())
     if not doubts:
         return

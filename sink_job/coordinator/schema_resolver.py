@@ -16,12 +16,12 @@ import msgspec
 
 from sink_job.api.errors import SchemaNotFound
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.converters.base import UnknownSchema
+from sink_job.connect.errors import UnknownSchema
+from sink_job.connect.schema import RegisteredSchema, registry_schema_id, shown_schema_id
 from sink_job.engine.thread_pools import pool
 from sink_job.engine.types import Cancelled
 from sink_job.ledger.schemas import KnownSchemas, SchemaStore
 from sink_job.registry.base import SchemaRegistry
-from sink_job.schemas.model import RegisteredSchema, registry_schema_id, shown_schema_id
 
 PAUSES_S: Final = (2.0, 4.0, 8.0, 16.0, 30.0)
 """Pauses before the registry is asked again for ids that it did not know: a registry's replicas lag behind."""

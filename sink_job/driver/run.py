@@ -86,7 +86,7 @@ _POD_ADVICE: Final = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class RunOptions:
     """The options of a run.
 
     `http`: host and port of the report server. `memory`: bytes for the whole process tree. `cores`: concurrent tasks.
@@ -105,7 +105,7 @@ class Options:
     debug: bool = False
 
 
-def run_sink(sink: Sink, options: Options, signals: StopSignals) -> Report:
+def run_sink(sink: Sink, options: RunOptions, signals: StopSignals) -> Report:
     """Runs the sink until its stop condition or a signal; returns its last report.
 
     Raises the SinkError that ended the run.
@@ -117,7 +117,7 @@ def run_sink(sink: Sink, options: Options, signals: StopSignals) -> Report:
 class _Run:
     """One run with its resources."""
 
-    def __init__(self, sink: Sink, options: Options, signals: StopSignals, handler: logs.LogHandler) -> None:
+    def __init__(self, sink: Sink, options: RunOptions, signals: StopSignals, handler: logs.LogHandler) -> None:
         """Raises SecretNotFound, and ConfigurationError if parts do not fit in memory or the file of executor
         properties is invalid."""
         self.sink = sink

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.formats.containers import ObjectEncoder, split_indexes, with_length
+from sink_job.formats.base import ObjectEncoder
+from sink_job.formats.datum_rows import split_indexes, with_length
 from sink_job.formats.spill_buffer import SpillBuffer, SpillPool
 
 Ends = npt.NDArray[np.int64]

@@ -18,9 +18,9 @@ from typing import ClassVar, Final
 import msgspec
 
 from sink_job.api.errors import TransientError
+from sink_job.connect.field_ids import FieldIds, numbered
 from sink_job.ledger import files
 from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
-from sink_job.schemas.field_ids import FieldIds, numbered
 
 FORMAT: Final = 1
 

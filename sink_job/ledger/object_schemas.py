@@ -15,9 +15,9 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from sink_job.connect.schema import Schema, schema_id
 from sink_job.ledger import files
 from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
-from sink_job.schemas.model import Schema, schema_id
 
 FORMAT: Final = 1
 MAX_CACHED: Final = 1_000

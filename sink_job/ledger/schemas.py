@@ -25,11 +25,11 @@ import msgspec
 
 from sink_job.api.errors import RegistryChanged, TransientError
 from sink_job.api.schema_section import INFERRED_ID, TEXT_PREFIX
-from sink_job.converters.base import UnknownSchema
+from sink_job.avro.comparison import is_same_avro
+from sink_job.connect.errors import UnknownSchema
+from sink_job.connect.schema import RegisteredSchema, registry_schema_id, shown_schema_id
 from sink_job.ledger import files
 from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client, S3Outcome
-from sink_job.schemas.avro_comparison import is_same_avro
-from sink_job.schemas.model import RegisteredSchema, registry_schema_id, shown_schema_id
 
 FORMAT: Final = 1
 _ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")

@@ -73,7 +73,7 @@ class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     `blocks` are bytes of complete blocks (rows, gzip members, Avro blocks, row groups) that do not fill a part yet.
     `partial_block` is the incomplete block: uncompressed rows. `index` is what the footer needs of each complete block
-    (formats/containers.py). `settings` is the number of the claim with the object's settings.
+    (formats/datum_rows.py). `settings` is the number of the claim with the object's settings.
     """
 
     state: OpenObjectState

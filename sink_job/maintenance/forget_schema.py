@@ -12,9 +12,9 @@ import msgspec
 
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.connect.schema import key_schema_id, shown_schema_id
 from sink_job.ledger.schemas import SchemaStore, schema_key, schemas_root
 from sink_job.ledger.session import LedgerAccess, LedgerSession
-from sink_job.schemas.model import key_schema_id, shown_schema_id
 
 
 class ForgottenSchema(msgspec.Struct, frozen=True, rename="camel"):

@@ -17,9 +17,9 @@ from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.report import ResetReport, StartReport
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.codecs.formats import with_library
 from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.kafka_admin import KafkaAdmin
-from sink_job.formats import with_library
 from sink_job.ledger import ownership
 from sink_job.ledger.generations import commit_metadata, end_of_generation, new_topics_dir, shaping_below
 from sink_job.ledger.session import LedgerAccess, LedgerSession

@@ -16,11 +16,11 @@ from sink_job.api.date_pattern import PatternElement, pattern_elements
 from sink_job.api.enums import PartitionerType, SchemaNamePosition, TimestampExtractor
 from sink_job.api.record_fields import FieldReference
 from sink_job.api.spec import ObjectSettings
-from sink_job.partitioning.batch import REJECTED, REJECTED_PATH
 from sink_job.partitioning.date_format import compile_elements
-from sink_job.partitioning.field_values import Codes, Rejections, elements, safe
 from sink_job.partitioning.time_zones import DAY, HOUR, Times, ranked, zone
 from sink_job.partitioning.timestamp_extractor import TimeBuckets, field_times, kafka_times
+from sink_job.records.batch import REJECTED, REJECTED_PATH
+from sink_job.records.fields import Codes, Rejections, elements, safe
 
 Mask = npt.NDArray[np.bool_]
 Fields = Mapping[str, Sequence[object]]

@@ -15,9 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sink_job.partitioning import arrow_columns, iso8601
-from sink_job.partitioning.field_values import Rejections, shortened, unexpected_type
+from sink_job.arrow import columns as arrow_columns
+from sink_job.partitioning import iso8601
 from sink_job.partitioning.time_zones import Times, Zone, ranked
+from sink_job.records.fields import Rejections, shortened, unexpected_type
 
 LIMIT: Final = 2**62
 """Times at or above this limit (146 million years) are rejected, because sums with them would overflow."""

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from sink_job.api.errors import ConfigurationError
+from sink_job.connect.schema import RegisteredSchema, SchemaReference
 from sink_job.registry.apicurio_client import (
     ApicurioClient,
     Artifact,
@@ -32,7 +33,6 @@ from sink_job.registry.references import (
 from sink_job.registry.rest_registry import RestRegistry
 from sink_job.registry.settings import RegistrySettings
 from sink_job.registry.subjects import record_name
-from sink_job.schemas.model import RegisteredSchema, SchemaReference
 
 _GLOBAL: Final = "global-"
 _MAX_ID: Final = 2**63 - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from sink_job.schemas.model import RegisteredSchema
+from sink_job.connect.schema import RegisteredSchema
 
 
 class SchemaRegistry(Protocol):

@@ -14,7 +14,8 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.converters.base import UnknownSchema
+from sink_job.connect.errors import UnknownSchema
+from sink_job.connect.schema import RegisteredSchema, SchemaReference
 from sink_job.registry import errors
 from sink_job.registry.answers import is_text
 from sink_job.registry.confluent_client import confluent_clients
@@ -23,7 +24,6 @@ from sink_job.registry.references import InvalidReferences, Reference, Reference
 from sink_job.registry.rest_registry import RestRegistry
 from sink_job.registry.settings import RegistrySettings
 from sink_job.registry.subjects import subject_of, unqualified
-from sink_job.schemas.model import RegisteredSchema, SchemaReference
 
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 _MAX_ID: Final = 2**31 - 1

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.converters.base import UnknownSchema
+from sink_job.connect.errors import UnknownSchema
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.registry.failures import SCHEMA_NOT_FOUND
 from sink_job.registry.glue_client import GlueEndpoints
 from sink_job.registry.glue_errors import failure_of
 from sink_job.registry.requests import Requests
 from sink_job.registry.settings import RegistrySettings
-from sink_job.schemas.model import RegisteredSchema
 
 _READABLE: Final = ("AVAILABLE", "DELETING")
 """States of a version whose schema can be used: records of a version that is being deleted were valid."""

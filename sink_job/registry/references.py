@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from sink_job.schemas.model import SchemaReference
+from sink_job.connect.schema import SchemaReference
 
 MAX_REFERENCES: Final = 1000
 """Maximum number of schemas that one schema refers to, directly or indirectly."""

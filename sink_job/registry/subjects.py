@@ -67,7 +67,7 @@ def _avro_name(text: str) -> str | None:
 
 def _described_name(text: str) -> str | None:
     """The name in a descriptor in base64, which is the form in which confluent-kafka registers schemas."""
-    from sink_job.converters.protobuf_compiler import descriptor_of  # slow; other schemas do not need it
+    from sink_job.protobuf.compiler import descriptor_of  # slow; other schemas do not need it
 
     file = descriptor_of(text)
     if file is None or not file.message_type:

@@ -12,13 +12,13 @@ from sink_job.api.enums import ConverterType
 from sink_job.api.errors import ConfigurationError, TransientError
 from sink_job.api.job_sections import FormatSpec
 from sink_job.api.schema_section import LANGUAGES, text_id
+from sink_job.avro.to_connect import connect_schema, parse_registered
+from sink_job.codecs.schema_check import check_values
+from sink_job.connect.errors import InvalidSchema, rejecting
+from sink_job.connect.schema import RegisteredSchema
+from sink_job.json.json_schema.to_connect import json_connect_schema
+from sink_job.json.typed.schema_source import language_of
 from sink_job.registry.base import SchemaRegistry
-from sink_job.schemas.avro import connect_schema, parse_registered
-from sink_job.schemas.errors import InvalidSchema, rejecting
-from sink_job.schemas.json_schema import json_connect_schema
-from sink_job.schemas.json_value_check import check_values
-from sink_job.schemas.model import RegisteredSchema
-from sink_job.schemas.value_schema import language_of
 
 
 class UnframedSchema:
@@ -87,13 +87,13 @@ def _check(schema: RegisteredSchema, message: str | None) -> None:
 
 
 def _check_message(schema: RegisteredSchema, message: str | None) -> None:
-    from sink_job.converters.protobuf_compiler import compile_schema  # slow; other schemas do not need it
-    from sink_job.schemas import protobuf
-    from sink_job.schemas.protobuf_files import ProtobufFiles
+    from sink_job.protobuf import to_connect as protobuf_to_connect
+    from sink_job.protobuf.compiler import compile_schema  # slow; other schemas do not need it
+    from sink_job.protobuf.files import ProtobufFiles
 
     assert message is not None, "a manifest names the message"
     try:
         with rejecting("the Protobuf schema"):
-            protobuf.connect_schema(ProtobufFiles(compile_schema(schema)).named(message))
+            protobuf_to_connect.connect_schema(ProtobufFiles(compile_schema(schema)).named(message))
     except OSError as error:
         raise TransientError(f"spec.format.schema cannot be compiled: {error}") from error

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from sink_job.partitioning.batch import Rows
+from sink_job.records.batch import Rows
 from sink_job.rotation.policy import RotationContext, grown, opened
 from sink_job.rotation.row_index import AcceptedRows, Indices, RowGroup, first_true
 from sink_job.rotation.schema_rules import BatchSchemas, presence_changes

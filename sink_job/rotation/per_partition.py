@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from sink_job.partitioning.batch import REJECTED_PATH, TOMBSTONE, Rows
+from sink_job.records.batch import REJECTED_PATH, TOMBSTONE, Rows
 from sink_job.rotation.policy import RotationContext
 from sink_job.rotation.projected_sizes import ProjectedSizes
 from sink_job.rotation.row_index import AcceptedRows, RowGroup, first_times, first_true

@@ -13,7 +13,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from sink_job.partitioning.batch import REJECTED, Rows
+from sink_job.records.batch import REJECTED, Rows
 from sink_job.rotation.per_object import rotate_per_object
 from sink_job.rotation.per_partition import rotate_per_partition
 from sink_job.rotation.policy import RotationContext, RotationPolicy

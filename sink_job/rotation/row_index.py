@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.partitioning.batch import NO_SCHEMA, REJECTED, Rows
+from sink_job.records.batch import NO_SCHEMA, REJECTED, Rows
 from sink_job.rotation.types import Append, ObjectId
 
 Ints = npt.NDArray[np.int64]

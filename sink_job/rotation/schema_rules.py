@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.partitioning.batch import NO_SCHEMA
+from sink_job.records.batch import NO_SCHEMA
 from sink_job.rotation.policy import RotationContext
 from sink_job.rotation.row_index import AcceptedRows, Codes, Indices, Ints, first_true
 from sink_job.rotation.types import OpenObjectState

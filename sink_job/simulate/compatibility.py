@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from sink_job.api.enums import SchemaCompatibility, SchemaNamePosition
+from sink_job.connect.compatibility import closes, rejection
+from sink_job.connect.schema import Schema, schema_id
 from sink_job.converters.base import BatchSource, Converted, SchemaColumn, ValueConverter
-from sink_job.partitioning.batch import NO_SCHEMA, REJECTED, Rows
+from sink_job.records.batch import NO_SCHEMA, REJECTED, Rows
 from sink_job.rotation.policy import RotationPolicy
-from sink_job.schemas.compatibility import closes, rejection
-from sink_job.schemas.model import Schema, schema_id
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline, RejectedRow
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from sink_job.schemas.model import Default, Field, Schema, SchemaType
+from sink_job.connect.schema import Default, Field, Schema, SchemaType
 
 Primitive = Literal["int8", "int16", "int32", "int64", "float32", "float64", "boolean", "string", "bytes"]
 

@@ -18,12 +18,12 @@ import pyarrow as pa
 from sink_job.api.enums import ConverterType, Tolerance
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.partitioning import arrow_columns
-from sink_job.partitioning.batch import Rows
+from sink_job.arrow import columns as arrow_columns
+from sink_job.connect.schema import RegisteredSchema, Schema
 from sink_job.partitioning.object_keys import path_elements
+from sink_job.records.batch import Rows
 from sink_job.rotation.rotator import Rotator
 from sink_job.rotation.types import Append, ObjectId, OpenObjectState, RotationState, Step
-from sink_job.schemas.model import RegisteredSchema, Schema
 from sink_job.simulate.compatibility import RecordSchemas, with_schemas
 from sink_job.simulate.value_schema import with_value_schema
 from sink_job.writer.record_pipeline import RecordPipeline

@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from sink_job.api.enums import ConverterType
 from sink_job.api.spec import ObjectSettings
-from sink_job.converters import SchemaSettings, converter_for
+from sink_job.codecs.converters import converter_for
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource, Converted, ValueConverter
-from sink_job.schemas.model import RegisteredSchema
+from sink_job.converters.registered import SchemaSettings
 from sink_job.writer.record_pipeline import RecordPipeline
 
 _CHECKED = (ConverterType.JSON, ConverterType.JSON_SCHEMA)

@@ -17,16 +17,16 @@ import pyarrow.parquet as pq
 
 from sink_job.api.enums import OutputFormat
 from sink_job.api.job_sections import FormatSpec
-from sink_job.converters.parquet_types import FIELD_ID
-from sink_job.converters.row_reader import RowReader
-from sink_job.formats.avro_container import MAGIC, SYNC_BYTES, sync_marker
+from sink_job.avro.container import MAGIC, SYNC_BYTES, sync_marker
+from sink_job.avro.from_connect import avro_schema
+from sink_job.codecs.containers import datum_settings
+from sink_job.connect.field_ids import FieldIds
+from sink_job.connect.schema import Schema
 from sink_job.formats.compression import Uncompressed, zstd
-from sink_job.formats.container_factory import datum_settings
-from sink_job.formats.containers import LENGTH, datums
+from sink_job.formats.datum_rows import LENGTH, datums
+from sink_job.parquet.table_reader import ParquetTableReader
+from sink_job.parquet.types import FIELD_ID
 from sink_job.s3 import Head, NotFound, PreconditionFailed, S3Client
-from sink_job.schemas.avro_output import avro_schema
-from sink_job.schemas.field_ids import FieldIds
-from sink_job.schemas.model import Schema
 from sink_job.verify.object_content import MORE, Difference, ObjectContent, difference_of
 from sink_job.verify.object_reader import ObjectReader, ObjectUnreadable
 from sink_job.writer.row_slices import RowSlice
@@ -43,7 +43,7 @@ def container_content(
 ) -> ObjectContent:
     """The content of the container `key`. `step`: bytes per fetch; `ids` as of `RowReader`."""
     if settings.output is OutputFormat.PARQUET:
-        return ParquetContent(s3, key, RowReader(schema, datum_settings(settings), ids), step=step)
+        return ParquetContent(s3, key, ParquetTableReader(schema, datum_settings(settings), ids), step=step)
     text = avro_schema(schema, datum_settings(settings))
     return AvroContent(ObjectReader(s3, key, Uncompressed(), step=step), key, text)
 
@@ -148,7 +148,7 @@ class AvroContent:
 class ParquetContent:
     """A Parquet file. Its records are compared as columns of Arrow."""
 
-    def __init__(self, s3: S3Client, key: str, reader: RowReader, *, step: int) -> None:
+    def __init__(self, s3: S3Client, key: str, reader: ParquetTableReader, *, step: int) -> None:
         self._file = ObjectFile(s3, key)
         self._step = step
         self._expected = reader

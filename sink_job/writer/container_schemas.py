@@ -14,13 +14,13 @@ import numpy as np
 
 from sink_job.api.enums import OutputFormat
 from sink_job.api.job_sections import FormatSpec
+from sink_job.codecs.containers import EncoderOfKey, container_encoder
+from sink_job.connect.field_ids import FieldIds, field_paths, numbered
+from sink_job.connect.schema import Schema, schema_id
 from sink_job.converters.base import Mask, SchemaColumn
-from sink_job.formats.container_factory import EncoderOfKey, container_encoder
-from sink_job.formats.containers import ObjectEncoder
-from sink_job.partitioning.batch import NO_SCHEMA
-from sink_job.partitioning.field_values import Rejections
-from sink_job.schemas.field_ids import FieldIds, field_paths, numbered
-from sink_job.schemas.model import Schema, schema_id
+from sink_job.formats.base import ObjectEncoder
+from sink_job.records.batch import NO_SCHEMA
+from sink_job.records.fields import Rejections
 from sink_job.writer.projection import InMemoryObjectSchemas, ObjectSchemaStore
 
 MAX_ENCODERS: Final = 100

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from sink_job.partitioning.arrow_columns import ColumnTooLarge
+from sink_job.arrow.columns import ColumnTooLarge
 from sink_job.writer.record_pipeline import PreparedBatch
 
 Prepare = Callable[[pa.RecordBatch, int], PreparedBatch]

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.formats import selecting_libraries
+from sink_job.codecs.formats import selecting_libraries
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.state import ClosedObject, OffsetChecksum, OpenObject, SourceRange
 from sink_job.rotation.types import ObjectId

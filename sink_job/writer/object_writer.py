@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.thread_pools import pool
-from sink_job.formats.containers import ObjectEncoder
+from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.part_assembler import PartAssembler, StagedPrefix
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.staging import StagedDataLost, StagingReader, StagingWriter

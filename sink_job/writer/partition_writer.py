@@ -18,19 +18,19 @@ import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.formats.spill_buffer import SpillPool
+from sink_job.json.typed.inference import SampledValues
 from sink_job.ledger.offset_checksum import gap_checksum
 from sink_job.ledger.staging import StagedDataLost
 from sink_job.ledger.state import ClosedObject, OffsetChecksum, OpenObject, PartitionState, RotationRange
-from sink_job.partitioning.batch import Rows
+from sink_job.records.batch import Rows
 from sink_job.rotation.rotator import Rotator
 from sink_job.rotation.types import Append, Close, ObjectId, OpenObjectState, RotationState
 from sink_job.s3 import NoSuchUpload
 from sink_job.s3.checksums import combine_all
-from sink_job.schemas.inference import Observed
 from sink_job.writer.large_batches import prepared_parts
 from sink_job.writer.object_writer import ObjectWriter, ObjectWriters
 from sink_job.writer.record_pipeline import PreparedBatch
-from sink_job.writer.row_slices import Chosen, RowSlice, row_slices
+from sink_job.writer.row_slices import RowSelection, RowSlice, row_slices
 from sink_job.writer.schema_sample import SchemaSample
 from sink_job.writer.size_limits import EncodedSize, SizeLimits, check_ranges, is_checked
 from sink_job.writer.task_attempt import TaskAttempt
@@ -95,7 +95,7 @@ class TaskResult(msgspec.Struct, frozen=True):
     started_uploads: tuple[tuple[str, str], ...] = ()
     lost: str | None = None
     unresolved: tuple[tuple[str, str], ...] = ()
-    observed: Observed | None = None
+    observed: SampledValues | None = None
 
 
 class WriteTask(TaskAttempt):
@@ -223,7 +223,7 @@ class PartitionWriter:
 
     def _apply_steps(self, steps: Iterable[Append | Close], prepared: PreparedBatch | None) -> None:
         steps = list(steps)
-        choices = [Chosen(step.target.schema, step.rows) for step in steps if isinstance(step, Append)]
+        choices = [RowSelection(step.target.schema, step.rows) for step in steps if isinstance(step, Append)]
         taken = row_slices(prepared, choices) if prepared is not None and choices else iter(())
         for step in steps:
             if isinstance(step, Close):

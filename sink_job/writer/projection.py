@@ -15,14 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.api.enums import SchemaCompatibility
+from sink_job.arrow import columns as arrow_columns
+from sink_job.connect import compatibility
+from sink_job.connect.limits import deeper
+from sink_job.connect.projection import can_project
+from sink_job.connect.schema import Schema, schema_id
 from sink_job.converters.base import Mask, SchemaColumn
-from sink_job.partitioning import arrow_columns
-from sink_job.partitioning.batch import NO_SCHEMA
-from sink_job.partitioning.field_values import Rejections
-from sink_job.schemas import compatibility
-from sink_job.schemas.model import Schema, schema_id
-from sink_job.schemas.projection import can_project
-from sink_job.schemas.recursion import deeper
+from sink_job.records.batch import NO_SCHEMA
+from sink_job.records.fields import Rejections
 
 MAX_SCHEMAS_TOGETHER: Final = 8
 """Maximum number of schemas of a batch whose rows are projected together."""

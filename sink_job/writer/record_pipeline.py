@@ -17,32 +17,26 @@ from sink_job.api import enums
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.converters import (
-    BatchSource,
-    Converted,
-    SchemaConverter,
-    SchemaSettings,
-    ValueConverter,
-    converter_for,
-)
-from sink_job.converters.base import SchemaColumn, SchemaTable
+from sink_job.arrow import columns as arrow_columns
+from sink_job.codecs.converters import converter_for
+from sink_job.codecs.formats import row_encoder
+from sink_job.codecs.record_fields import RecordFields
+from sink_job.connect.schema import Schema, schema_id
+from sink_job.converters.base import BatchSource, Converted, SchemaColumn, SchemaConverter, SchemaTable, ValueConverter
 from sink_job.converters.projection import ProjectingConverter
-from sink_job.converters.record_fields import RecordFields
-from sink_job.converters.registered import RegisteredConverter
+from sink_job.converters.registered import RegisteredConverter, SchemaSettings
 from sink_job.engine.types import Columns
-from sink_job.formats import RowEncoder, row_encoder
+from sink_job.envelope.envelope import Envelopes, envelopes
+from sink_job.formats.base import ObjectEncoder, RowEncoder
 from sink_job.formats.compression import Compression, Uncompressed, compression_of
-from sink_job.formats.containers import ConcatenatedBlocks, ObjectEncoder
-from sink_job.formats.json_lines import JsonLines
-from sink_job.partitioning import arrow_columns
-from sink_job.partitioning.batch import REJECTED_PATH, Rows
-from sink_job.partitioning.field_values import Rejections
+from sink_job.formats.datum_rows import ConcatenatedBlocks
+from sink_job.json.lines import JsonLines
 from sink_job.partitioning.object_keys import MAX_KEY_BYTES, object_key, padded
 from sink_job.partitioning.partitioner import PathColumns, PathPartitioner, SchemaNames
+from sink_job.records.batch import REJECTED_PATH, Rows
+from sink_job.records.fields import Rejections
 from sink_job.rotation.policy import RotationPolicy
-from sink_job.schemas.model import Schema, schema_id
 from sink_job.writer.container_schemas import ContainerSchemas, FieldIdStore
-from sink_job.writer.envelopes import Envelopes, envelopes
 from sink_job.writer.projection import BatchProjection, ObjectSchemaStore, ProjectionRules
 
 MAX_REASON = 1000

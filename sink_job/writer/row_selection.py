@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.ledger.state import SourceRange
-from sink_job.partitioning.batch import NO_SCHEMA, Rows
+from sink_job.records.batch import NO_SCHEMA, Rows
 from sink_job.rotation.types import ObjectId
 from sink_job.writer.large_batches import Prepare, prepared_parts
-from sink_job.writer.row_slices import Chosen, RowSlice, row_slices
+from sink_job.writer.row_slices import RowSelection, RowSlice, row_slices
 
 Indices = npt.NDArray[np.intp]
 
@@ -55,7 +55,7 @@ def object_rows(
         for first_row, _, prepared in prepared_parts(batch.slice(low, high - low), clock, prepare, int(low)):
             assert not prepared.unresolved, f"schema ids {prepared.unresolved} are neither in the ledger nor unknown"
             selected = list(select_rows(by_id, prepared.rows, clock))
-            choices = [Chosen(o.id.schema, _as_slice(rows)) for o, rows in selected]
+            choices = [RowSelection(o.id.schema, _as_slice(rows)) for o, rows in selected]
             slices = row_slices(prepared, choices) if selected else iter(())
             for (o, rows), encoded in zip(selected, slices, strict=True):
                 yield o, rows + first_row, encoded

@@ -20,7 +20,7 @@ from sink_job.writer.record_pipeline import PreparedBatch
 Ints = npt.NDArray[np.int64]
 
 
-class Chosen(NamedTuple):
+class RowSelection(NamedTuple):
     """Rows of a batch for one object: the id of the object's schema, and a slice or ascending row numbers."""
 
     schema: str | None
@@ -36,7 +36,7 @@ class RowSlice(NamedTuple):
     checksum: OffsetChecksum
 
 
-def row_slices(prepared: PreparedBatch, choices: Sequence[Chosen]) -> Iterator[RowSlice]:
+def row_slices(prepared: PreparedBatch, choices: Sequence[RowSelection]) -> Iterator[RowSlice]:
     """The rows of each selection, encoded under the schema of its object.
 
     A selection that is most of its batch is a view of it. A smaller one is a copy, which keeps no batch in memory.

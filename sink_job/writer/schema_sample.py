@@ -13,9 +13,9 @@ from typing import Final
 import pyarrow as pa
 
 from sink_job.api.schema_section import INFERRED_ID
-from sink_job.converters.json_values import json_object
-from sink_job.schemas.inference import Observed
-from sink_job.schemas.recursion import deeper
+from sink_job.connect.limits import deeper
+from sink_job.json.typed.converter import json_object
+from sink_job.json.typed.inference import SampledValues
 
 MAX_RECORDS: Final = 10_000
 """Maximum number of values of a topic-partition in the sample, without tombstones."""
@@ -28,7 +28,7 @@ class SchemaSample:
     """The sample of one topic-partition. `observed` is None as long as no schema is to be inferred."""
 
     def __init__(self) -> None:
-        self.observed: Observed | None = None
+        self.observed: SampledValues | None = None
         self._records = self._bytes = 0
 
     def add(self, values: pa.BinaryArray, unresolved: Collection[str]) -> None:
@@ -36,13 +36,13 @@ class SchemaSample:
         driver has not resolved; without that of an inferred schema, there is nothing to infer."""
         if INFERRED_ID not in unresolved or self._is_full():
             return
-        self.observed = self.observed or Observed()
+        self.observed = self.observed or SampledValues()
         with deeper():
             for value in values:
                 if value.is_valid and not self._is_full():
                     self._add(self.observed, value.as_py())
 
-    def _add(self, observed: Observed, value: bytes) -> None:
+    def _add(self, observed: SampledValues, value: bytes) -> None:
         self._records += 1
         self._bytes += len(value)
         found = json_object(value)

@@ -12,7 +12,7 @@ import pytest
 from devtools.topics import Record
 from sink_job.api.enums import ConverterType
 from tests.support.spark_fixture import PUBLISH_ALL, SparkFixture
-from tests.unit.converters.encoders import ENCODERS, Pairs, Time, encoded
+from tests.unit.plain.encoders import ENCODERS, Pairs, Time, encoded
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sink_job import formats
 from sink_job.api.errors import DataLoss, RebuildRejected
 from sink_job.api.parser import load_sink
+from sink_job.codecs import formats
 from sink_job.converters.base import BatchSource, Converted
-from sink_job.converters.json import JsonConverter
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.round_loop import RoundLoop
+from sink_job.json.converter import JsonConverter
 from sink_job.verify.compare_job import CompareContext, compare
 from sink_job.verify.evidence import collect_evidence
 from sink_job.verify.results import PartitionResult

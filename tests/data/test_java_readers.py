@@ -16,11 +16,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from sink_job.api.enums import OutputFormat
-from sink_job.schemas.datum_settings import DatumSettings
-from tests.unit.converters.avro_data import without_logical_types
-from tests.unit.formats import test_parquet_encodings
-from tests.unit.formats.typed_cases import Case
-from tests.unit.formats.typed_objects import (
+from sink_job.connect.output_settings import DatumSettings
+from tests.unit.avro.avro_data import without_logical_types
+from tests.unit.codecs.typed_cases import Case
+from tests.unit.codecs.typed_objects import (
     ALL,
     AVRO_CODECS,
     INFERRED_BY_SPARK,
@@ -34,6 +33,7 @@ from tests.unit.formats.typed_objects import (
     rows,
     turn,
 )
+from tests.unit.parquet import test_encodings
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 
@@ -76,8 +76,8 @@ def _raw(case: Case) -> tuple[Any, ...]:
 
 def test_spark_reads_deltas_and_dictionaries(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
-    path.write_bytes(test_parquet_encodings.body())
-    assert spark.read.parquet(str(path)).toArrow().to_pylist() == test_parquet_encodings.RECORDS
+    path.write_bytes(test_encodings.body())
+    assert spark.read.parquet(str(path)).toArrow().to_pylist() == test_encodings.RECORDS
 
 
 @pytest.mark.parametrize("name", ["uuid", "timestamp_nanos"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sink_job.api.errors import ConfigurationError, RegistryChanged
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.schemas import KnownSchemas, LedgerSchemas, SchemaStore
 from sink_job.ledger.store import Ledger
 from sink_job.maintenance.forget_schema import forget_schema
-from sink_job.schemas.model import RegisteredSchema
 from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import SyntheticLog
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType
 
-from tests.unit.formats.test_parquet_container import CODECS, RECORDS, body_of, parquet
+from tests.unit.parquet.test_container import CODECS, RECORDS, body_of, parquet
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 

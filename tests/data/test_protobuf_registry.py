@@ -17,7 +17,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from devtools.schema_registry.server import schema_registry
 from devtools.topics import Record, Topics
 from tests.support.spark_fixture import PUBLISH_ALL, SparkFixture
-from tests.unit.converters.protobuf_data import classes, registered
+from tests.unit.protobuf.protobuf_data import classes, registered
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 

@@ -21,15 +21,16 @@ from devtools.chaos.scenario import LocatedFinding
 from devtools.chaos.scenario_plan import PARTITIONERS, ROTATIONS, plan_scenarios
 from devtools.chaos.value_forms import TypedForm
 from sink_job.api.job_sections import FormatSpec, PartitionerSpec, RotationSpec
-from sink_job.converters import BatchSource, SchemaSettings
-from sink_job.converters.framing import Framing, Layout
-from sink_job.converters.json_schema import JsonSchemaConverter
-from sink_job.formats.container_factory import container_encoder
-from sink_job.formats.containers import LengthPrefixed
-from sink_job.schemas.datum_settings import DatumSettings
-from sink_job.schemas.model import RegisteredSchema
-from tests.unit.converters.avro_data import Table, framed
-from tests.unit.formats.test_containers import parts_of
+from sink_job.codecs.containers import container_encoder
+from sink_job.connect.output_settings import DatumSettings
+from sink_job.connect.schema import RegisteredSchema
+from sink_job.converters.base import BatchSource
+from sink_job.converters.registered import SchemaSettings
+from sink_job.converters.wire_format import Framing, Layout
+from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.json.json_schema.converter import JsonSchemaConverter
+from tests.unit.avro.avro_data import Table, framed
+from tests.unit.formats.test_datum_rows import parts_of
 
 # -- the plan --------------------------------------------------------------------------------------------------------
 

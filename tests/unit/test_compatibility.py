@@ -14,7 +14,7 @@ import pytest
 
 from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.api.spec import ObjectSettings
-from sink_job.formats import selecting_libraries, with_library
+from sink_job.codecs.formats import selecting_libraries, with_library
 from tests.golden.__main__ import OBJECTS, ROOT, STORED_TYPES, is_described
 from tests.golden.objects import CASES, objects_of
 from tests.golden.stored_types import FILES, fingerprint

@@ -18,7 +18,7 @@ from sink_job.api.errors import (
     SinkError,
     TransientError,
 )
-from sink_job.converters.base import UnknownSchema
+from sink_job.connect.errors import UnknownSchema
 from sink_job.driver.secret_registry import Redactor
 from sink_job.engine.retry import RetryPolicy
 from sink_job.engine.types import Cancelled

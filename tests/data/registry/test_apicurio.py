@@ -10,10 +10,10 @@ import pytest
 
 from devtools.schema_registry.apicurio import ApicurioServer
 from sink_job.api.errors import ConfigurationError
-from sink_job.converters.base import UnknownSchema
+from sink_job.connect.errors import UnknownSchema
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.ledger.schemas import is_same_schema
 from sink_job.registry.confluent import ConfluentRegistry
-from sink_job.schemas.model import RegisteredSchema
 from tests.support.registry import PERSISTENT, registry_client
 
 pytestmark = pytest.mark.data

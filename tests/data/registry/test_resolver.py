@@ -12,7 +12,8 @@ from devtools.schema_registry.server import SchemaRegistryServer
 from sink_job.api.errors import RegistryChanged, SchemaNotFound, TransientError
 from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.converters.base import UnknownSchema
+from sink_job.connect.errors import UnknownSchema
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.coordinator.round_schemas import usability_check
 from sink_job.coordinator.schema_resolver import PAUSES_S, REQUESTS, UNKNOWN_TTL_S, SchemaResolver
 from sink_job.driver.secret_registry import Redactor
@@ -20,7 +21,6 @@ from sink_job.engine.types import Cancelled
 from sink_job.ledger.schemas import LedgerSchemas, SchemaStore, schemas_root
 from sink_job.registry.confluent import ConfluentRegistry
 from sink_job.registry.settings import RegistrySettings
-from sink_job.schemas.model import RegisteredSchema
 from tests.support.memory_s3 import MemoryS3
 from tests.support.registry import FLIGHT, FLIGHT_2, QUICK
 

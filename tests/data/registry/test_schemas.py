@@ -9,9 +9,9 @@ import pytest
 from devtools.schema_registry.server import SchemaRegistryServer
 from sink_job.api.enums import SubjectNameStrategy
 from sink_job.api.errors import ConfigurationError
+from sink_job.connect.schema import RegisteredSchema, SchemaReference
 from sink_job.registry.confluent import ConfluentRegistry
 from sink_job.registry.references import MAX_REFERENCES
-from sink_job.schemas.model import RegisteredSchema, SchemaReference
 from tests.support.registry import FLIGHT, FLIGHT_2, record, registry_client
 
 pytestmark = pytest.mark.data

@@ -11,9 +11,9 @@ from sink_job.api.parser import load_sink
 from sink_job.api.report import PartitionReport, Report, RunState, Totals
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.cli import status_output
+from sink_job.json.typed.field_list import FieldType, parse_fields
 from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, OpenObject, PartitionState
 from sink_job.rotation.types import OpenObjectState, RotationState
-from sink_job.schemas.field_list import FieldType, parse_fields
 
 SINK = load_sink("""
 apiVersion: s3sink.io/v1alpha1

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.enums import ApicurioIdType
-from sink_job.converters.framing import Framed, Framing, Layout
+from sink_job.converters.wire_format import Framed, Framing, Layout
 from tests.support.apicurio_values import CONTENT_IDS, GLOBAL_IDS, WrittenValue, schema_texts, written_values
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -11,12 +11,12 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from sink_job.converters import SchemaSettings
-from sink_job.converters.avro import AvroConverter
+from sink_job.avro.converter import AvroConverter
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource
-from sink_job.converters.framing import Framing, Layout
-from sink_job.schemas.model import RegisteredSchema
-from tests.unit.converters.avro_data import Table, record, texts
+from sink_job.converters.registered import SchemaSettings
+from sink_job.converters.wire_format import Framing, Layout
+from tests.unit.avro.avro_data import Table, record, texts
 
 FLIGHT = record(
     ("number", "int"),

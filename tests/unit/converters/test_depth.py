@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource, Converted, ValueConverter
-from sink_job.converters.framing import Framing, Layout
-from sink_job.converters.json_envelope import JsonEnvelopeConverter
-from sink_job.converters.json_schema import JsonSchemaConverter
 from sink_job.converters.registered import SchemaSettings
-from sink_job.schemas.model import RegisteredSchema
-from tests.unit.converters.avro_data import Table, converter, framed, record, registered
+from sink_job.converters.wire_format import Framing, Layout
+from sink_job.json.envelope_converter import JsonEnvelopeConverter
+from sink_job.json.json_schema.converter import JsonSchemaConverter
+from tests.unit.avro.avro_data import Table, converter, framed, record, registered
 
 LIST = record(("v", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1}), ("n", ["null", "R"]))
 TREE = record(("n", ["null", "int", {"type": "array", "items": "R"}]))

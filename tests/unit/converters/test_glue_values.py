@@ -9,7 +9,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from sink_job.converters.framing import Framing, Layout
+from sink_job.converters.wire_format import Framing, Layout
 from tests.support.glue_values import RUNS, schema_ids, schema_texts, written_values
 
 

@@ -8,8 +8,7 @@ from confluent_kafka.schema_registry.serde import SchemaId
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.converters.message_indexes import read_indexes
-from sink_job.converters.message_selectors import Selector, split
+from sink_job.converters.message_selector import Selector, read_indexes, split
 
 
 def selected(*values: bytes) -> list[tuple[Selector, list[int], list[bytes]]]:

@@ -14,25 +14,24 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from sink_job.api.enums import DecimalFormat, TimestampFormat
-from sink_job.converters import avro
-from sink_job.converters.avro import AvroDecoder
-from sink_job.converters.avro_projection import ColumnProjector
+from sink_job.avro import converter as avro_converter
+from sink_job.avro.column_projection import ColumnProjector
+from sink_job.avro.converter import AvroDecoder
+from sink_job.avro.to_connect import connect_schema, parse_registered
+from sink_job.connect.json_encoder import JsonOptions, json_text, with_default
+from sink_job.connect.limits import MAX_TEXT_DEPTH, MAX_VALUE_DEPTH, deeper
+from sink_job.connect.projection import can_project
+from sink_job.connect.schema import Field, RegisteredSchema, Schema, SchemaType
 from sink_job.converters.base import BatchSource
-from sink_job.converters.framing import Framing, Layout
-from sink_job.converters.json_envelope import JsonEnvelopeConverter
-from sink_job.converters.json_schema import JsonSchemaConverter
 from sink_job.converters.projection import ProjectingConverter
 from sink_job.converters.registered import SchemaSettings
-from sink_job.schemas.avro import connect_schema, parse_registered
-from sink_job.schemas.depth import MAX_TEXT_DEPTH, MAX_VALUE_DEPTH
-from sink_job.schemas.envelope import envelope_schema
-from sink_job.schemas.json_schema import json_connect_schema
-from sink_job.schemas.json_values import JsonOptions, json_text, with_default
-from sink_job.schemas.model import Field, RegisteredSchema, Schema, SchemaType
-from sink_job.schemas.projection import can_project
-from sink_job.schemas.recursion import deeper
-from tests.unit.converters.avro_data import Table, converter, datum, encode, framed, record, registered, samples
-from tests.unit.schemas import oracle
+from sink_job.converters.wire_format import Framing, Layout
+from sink_job.json.connect_envelope import envelope_schema
+from sink_job.json.envelope_converter import JsonEnvelopeConverter
+from sink_job.json.json_schema.converter import JsonSchemaConverter
+from sink_job.json.json_schema.to_connect import json_connect_schema
+from tests.unit.avro.avro_data import Table, converter, datum, encode, framed, record, registered, samples
+from tests.unit.connect import oracle
 
 OPTIONS = st.builds(JsonOptions, st.sampled_from(DecimalFormat), st.sampled_from(TimestampFormat))
 SOURCE = BatchSource("t")
@@ -53,7 +52,7 @@ def project(found: ProjectingConverter, target: Schema, *values: bytes) -> list[
 
 def decoded(schema: Any, data: list[bytes], target: Schema, options: JsonOptions, *, min_rows: int) -> list[bytes]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro, "MIN_ROWS", min_rows)
+        patch.setattr(avro_converter, "MIN_ROWS", min_rows)
         texts: list[bytes] = AvroDecoder(registered(schema), (), options).project(pa.array(data), target).to_pylist()
         return texts
 

@@ -8,16 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sink_job.converters.avro import AvroDecoder
-from sink_job.converters.row_reader import RowReader
-from sink_job.schemas.datum_settings import DatumSettings
-from sink_job.schemas.errors import InvalidSchema
-from sink_job.schemas.json_values import DEFAULT_OPTIONS
-from sink_job.schemas.model import Schema
-from tests.unit.converters.avro_data import datum, encode, record, registered
-from tests.unit.converters.test_avro_datums import PARQUET, both_ways, written
-from tests.unit.converters.test_datums import convert_json, json_rejection, one_property, rows, table
-from tests.unit.schemas.test_avro import translated
+from sink_job.avro.converter import AvroDecoder
+from sink_job.connect.errors import InvalidSchema
+from sink_job.connect.json_encoder import DEFAULT_OPTIONS
+from sink_job.connect.output_settings import DatumSettings
+from sink_job.connect.schema import Schema
+from sink_job.parquet.table_reader import ParquetTableReader
+from tests.unit.avro.avro_data import datum, encode, record, registered
+from tests.unit.avro.test_passthrough import PARQUET, both_ways, written
+from tests.unit.avro.test_to_connect import translated
+from tests.unit.codecs.test_datums import convert_json, json_rejection, one_property, rows, table
 
 INNER = record(("n", "long"), name="Inner")
 SINGLE = record(
@@ -42,7 +42,7 @@ def parquet(schema: Any, data: list[bytes]) -> list[dict[str, Any]]:
     decoder = AvroDecoder(registered(schema), (), DEFAULT_OPTIONS, PARQUET)
     found = decoder.decode(pa.array(data, pa.binary()))
     assert not found.rejected
-    read: list[dict[str, Any]] = RowReader(decoder.schema, PARQUET).table(found.texts).to_pylist()
+    read: list[dict[str, Any]] = ParquetTableReader(decoder.schema, PARQUET).table(found.texts).to_pylist()
     return read
 
 

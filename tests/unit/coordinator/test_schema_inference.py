@@ -16,10 +16,10 @@ import pytest
 from sink_job.api.errors import ConfigurationError, DataError
 from sink_job.api.parser import load_sink
 from sink_job.coordinator.schema_inference import inferred_schema
+from sink_job.json.typed.field_list import field_list_lines, parse_fields
+from sink_job.json.typed.inference import SampledValues
 from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.schemas import LedgerSchemas, SchemaStore, schema_key
-from sink_job.schemas.field_list import field_list_lines, parse_fields
-from sink_job.schemas.inference import Observed
 from sink_job.writer import schema_sample
 from sink_job.writer.schema_sample import SchemaSample
 from tests.support.memory_sink import MemorySinkFixture
@@ -195,7 +195,7 @@ def test_a_text_among_numbers_is_warned_of_when_the_schema_is_inferred(
 
 def test_the_first_schema_in_the_ledger_counts(sink_fixture: MemorySinkFixture) -> None:
     """Another driver, which lost the ledger later, has put its schema after this one looked for it."""
-    other = Observed()
+    other = SampledValues()
     other.add({"a": 1.5})
 
     def fault(call: str, key: str) -> None:
@@ -261,7 +261,7 @@ def test_a_schema_in_the_ledger_that_another_output_cannot_have_stops_the_sink(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fixture = fresh(tmp_path, monkeypatch, output="Parquet", tolerance="All")
-    store(fixture).put_first("log", inferred_schema(Observed()))
+    store(fixture).put_first("log", inferred_schema(SampledValues()))
     with pytest.raises(ConfigurationError, match="the schema in the ledger cannot be used with the output Parquet"):
         run(fixture, log_of({}))
 

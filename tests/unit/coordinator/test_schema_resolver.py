@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.coordinator.schema_resolver import (
     MAX_IDS,
     UNKNOWN_TTL_S,
@@ -12,7 +13,6 @@ from sink_job.coordinator.schema_resolver import (
     reason_against,
     to_ask,
 )
-from sink_job.schemas.model import RegisteredSchema
 
 FLIGHTS = TopicPartition("flights", 0)
 SEVEN = SchemaId("flights", "7")

@@ -15,11 +15,10 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.enums import SchemaCompatibility
-from sink_job.converters import BatchSource, Converted
-from sink_job.converters.base import SchemaColumn
-from sink_job.converters.json import JsonConverter
+from sink_job.connect.schema import Schema, SchemaType
+from sink_job.converters.base import BatchSource, Converted, SchemaColumn
 from sink_job.coordinator.context import StopCondition
-from sink_job.schemas.model import Schema, SchemaType
+from sink_job.json.converter import JsonConverter
 from sink_job.writer import record_pipeline, task_attempt
 from tests.support.memory_sink import MemorySinkFixture
 from tests.support.synthetic_log import SyntheticLog

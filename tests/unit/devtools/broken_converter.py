@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from devtools.fuzz import child, targets
 from sink_job.converters.base import BatchSource, Converted
-from sink_job.converters.bytes import BytesConverter
+from sink_job.plain.bytes import BytesConverter
 
 
 class Panic(BaseException):

@@ -42,7 +42,7 @@ class Signals(StopSignals):
 
 def a_run(sink: Sink, *, stopping: bool = False, jvm_terminated: bool | None = None) -> run._Run:
     """A run: after a stop signal or not; before the start of the JVM (None), with a running or a terminated JVM."""
-    it = run._Run(sink, run.Options(), Signals(requested=stopping), logs.LogHandler(print))
+    it = run._Run(sink, run.RunOptions(), Signals(requested=stopping), logs.LogHandler(print))
 
     def wait(timeout: float) -> int:
         if not jvm_terminated:

@@ -9,7 +9,7 @@ import pytest
 from sink_job.api.enums import CompressionCodec, OutputFormat
 from sink_job.api.job_sections import FormatSpec
 from sink_job.api.spec import ObjectSettings
-from sink_job.formats import with_library
+from sink_job.codecs.formats import with_library
 from sink_job.formats.compression import Zstd, compression_of, zstd
 
 RNG = random.Random(1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from devtools.bucket_listing import decompressed
 from sink_job.formats.compression import Compression, Gzip, Uncompressed, Zstd
-from sink_job.formats.containers import ConcatenatedBlocks
+from sink_job.formats.datum_rows import ConcatenatedBlocks
 from sink_job.formats.part_assembler import PartAssembler, StagedPrefix
 from sink_job.formats.spill_buffer import SpillPool
 

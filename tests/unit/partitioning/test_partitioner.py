@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sink_job.converters.schemaless import NotFinite
-from sink_job.partitioning.batch import REJECTED, REJECTED_PATH
-from sink_job.partitioning.field_values import MISSING
 from sink_job.partitioning.partitioner import PathColumns, PathPartitioner
+from sink_job.plain.schemaless import NotFinite
+from sink_job.records.batch import REJECTED, REJECTED_PATH
+from sink_job.records.fields import MISSING
 from tests.unit.rotation.clocks import at
 from tests.unit.rotation.settings import shaping
 

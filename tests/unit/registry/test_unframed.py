@@ -11,9 +11,9 @@ from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.job_sections import FormatSpec
 from sink_job.api.schema_section import SchemaSpec
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.registry.client import open_schemas
 from sink_job.registry.unframed import UnframedSchema, unframed_schema
-from sink_job.schemas.model import RegisteredSchema
 
 AVRO = json.dumps({"type": "record", "name": "Flight", "fields": [{"name": "carrier", "type": "string"}]})
 JSON = json.dumps({"title": "Flight", "type": "object", "properties": {"carrier": {"type": "string"}}})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.partitioning.batch import NO_SCHEMA, REJECTED, REJECTED_PATH, Rows
+from sink_job.records.batch import NO_SCHEMA, REJECTED, REJECTED_PATH, Rows
 from sink_job.rotation.policy import RotationPolicy
 from sink_job.rotation.rotator import Rotator
 from sink_job.rotation.row_index import Indices

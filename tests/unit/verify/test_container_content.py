@@ -16,20 +16,20 @@ from hypothesis import strategies as st
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
 from sink_job.api.job_sections import FormatSpec
-from sink_job.formats.container_factory import container_encoder
-from sink_job.formats.containers import LengthPrefixed
+from sink_job.codecs.containers import container_encoder
+from sink_job.connect.schema import Schema
+from sink_job.formats.datum_rows import LengthPrefixed
 from sink_job.formats.part_assembler import PartAssembler
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.state import OffsetChecksum
 from sink_job.s3 import S3Client
-from sink_job.schemas.model import Schema
 from sink_job.verify.container_content import container_content
 from sink_job.verify.object_content import Difference, ObjectContent
 from sink_job.verify.object_reader import ObjectUnreadable
 from sink_job.writer.row_slices import RowSlice
 from tests.support.memory_s3 import MemoryS3
-from tests.unit.converters.avro_data import record
-from tests.unit.converters.test_row_reader import datums, samples
+from tests.unit.avro.avro_data import record
+from tests.unit.parquet.test_table_reader import datums, samples
 
 KEY = "topics/t/partition=0/t+0+0000000000"
 AVRO_CODECS = ["None", "Deflate", "Snappy", "Zstd", "Bzip2"]

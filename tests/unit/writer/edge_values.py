@@ -8,10 +8,11 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from sink_job.api.enums import ConverterType
-from sink_job.schemas.model import RegisteredSchema
-from tests.unit.converters import avro_data, protobuf_data
-from tests.unit.converters.encoders import ENCODERS, Pairs
-from tests.unit.converters.protobuf_data import message, set_text
+from sink_job.connect.schema import RegisteredSchema
+from tests.unit.avro import avro_data
+from tests.unit.plain.encoders import ENCODERS, Pairs
+from tests.unit.protobuf import protobuf_data
+from tests.unit.protobuf.protobuf_data import message, set_text
 
 MIB_10: Final = "x" * 10_000_000
 DEPTH: Final = 1_000

@@ -14,7 +14,7 @@ from sink_job.api.enums import OnNullValue
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.converters import ValueConverter
+from sink_job.converters.base import ValueConverter
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.staging import StagingReader, StagingWriter
 from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, PartitionState, SourceRange

@@ -11,7 +11,7 @@ import pytest
 from sink_job.formats.compression import Gzip, Zstd
 from sink_job.ledger.state import ClosedObject
 from sink_job.writer.record_pipeline import RecordPipeline
-from tests.unit.converters.avro_data import record
+from tests.unit.avro.avro_data import record
 from tests.unit.rotation.settings import shaping
 from tests.unit.writer.test_projection import FRAMING, ProjectingPartition, Version
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import OutputFormat, SchemaCompatibility
+from sink_job.connect.schema import schema_id
 from sink_job.formats.part_assembler import PartAssembler
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.state import ClosedObject
-from sink_job.schemas.model import schema_id
 from sink_job.writer.row_selection import object_rows
 from tests.unit.rotation.settings import shaping
 from tests.unit.writer.one_partition import TP, batches

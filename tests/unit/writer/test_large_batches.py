@@ -11,9 +11,9 @@ import pytest
 from sink_job.api.enums import ConverterType
 from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.columns import ColumnTooLarge
 from sink_job.ledger.state import SourceRange
-from sink_job.partitioning import arrow_columns
-from sink_job.partitioning.arrow_columns import ColumnTooLarge
 from sink_job.rotation.types import ObjectId
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.row_selection import object_rows

@@ -1,7 +1,7 @@
 """Records that are projected to the schema of their object, from values to the bytes of objects.
 
 The reference is slow: the record-by-record rotator of `tests.unit.rotation.oracle`, and Connect's rules value by value
-of `tests.unit.schemas.oracle`.
+of `tests.unit.connect.oracle`.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from hypothesis import strategies as st
 
 from sink_job.api.enums import SchemaCompatibility
 from sink_job.api.job_sections import ErrorsSpec
+from sink_job.avro.to_connect import connect_schema, parse_registered
+from sink_job.connect.json_encoder import json_text
+from sink_job.connect.schema import Schema, schema_id
 from sink_job.ledger.offset_checksum import checksum
 from sink_job.ledger.state import ClosedObject
 from sink_job.rotation.policy import RotationPolicy
 from sink_job.s3 import S3Client, UploadedPart
-from sink_job.schemas.avro import connect_schema, parse_registered
-from sink_job.schemas.json_values import json_text
-from sink_job.schemas.model import Schema, schema_id
 from sink_job.writer.container_schemas import InMemoryFieldIds
 from sink_job.writer.projection import InMemoryObjectSchemas
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.row_selection import object_rows
-from tests.unit.converters.avro_data import Table, datum, framed, record, registered
+from tests.unit.avro.avro_data import Table, datum, framed, record, registered
+from tests.unit.connect import oracle
+from tests.unit.connect.strategies import mostly
 from tests.unit.rotation.oracle import NaiveObject, NaiveRotator, OneRecord
 from tests.unit.rotation.settings import shaping
-from tests.unit.schemas import oracle
-from tests.unit.schemas.strategies import mostly
 from tests.unit.writer.one_partition import TP, MemoryStore, OnePartition, batches
 
 PROJECTING = [SchemaCompatibility.BACKWARD, SchemaCompatibility.FULL, SchemaCompatibility.FORWARD]

@@ -10,8 +10,8 @@ import pytest
 from sink_job.api.enums import OnNullValue
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.partitioning.batch import REJECTED, REJECTED_PATH
 from sink_job.partitioning.object_keys import extension
+from sink_job.records.batch import REJECTED, REJECTED_PATH
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
 from tests.unit.rotation.settings import shaping
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.ledger.state import SourceRange
-from sink_job.partitioning.batch import NO_SCHEMA, REJECTED, Rows
+from sink_job.records.batch import NO_SCHEMA, REJECTED, Rows
 from sink_job.rotation.types import ObjectId
 from sink_job.writer.row_selection import clock_ranges, group_by_id, select_rows, sources_within
 

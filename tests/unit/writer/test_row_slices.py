@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.ledger.offset_checksum import checksum
-from sink_job.partitioning.batch import Rows
+from sink_job.records.batch import Rows
 from sink_job.writer.record_pipeline import PreparedBatch
-from sink_job.writer.row_slices import Chosen, row_slices
+from sink_job.writer.row_slices import RowSelection, row_slices
 
 
 def prepared(values: list[bytes], lead: int) -> PreparedBatch:
@@ -24,21 +24,21 @@ def prepared(values: list[bytes], lead: int) -> PreparedBatch:
 
 
 @st.composite
-def choices(draw: st.DrawFn) -> tuple[list[bytes], int, list[Chosen]]:
+def choices(draw: st.DrawFn) -> tuple[list[bytes], int, list[RowSelection]]:
     values = draw(st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=30))
-    made: list[Chosen] = []
+    made: list[RowSelection] = []
     for _ in range(draw(st.integers(1, 5))):
         if draw(st.booleans()):
             start = draw(st.integers(0, len(values) - 1))
-            made.append(Chosen(None, slice(start, draw(st.integers(start + 1, len(values))))))
+            made.append(RowSelection(None, slice(start, draw(st.integers(start + 1, len(values))))))
         else:
             rows = draw(st.sets(st.integers(0, len(values) - 1), min_size=1))
-            made.append(Chosen(None, np.array(sorted(rows), np.intp)))
+            made.append(RowSelection(None, np.array(sorted(rows), np.intp)))
     return values, draw(st.integers(0, 3)), made
 
 
 @given(choices())
-def test_each_choice_gives_its_rows_and_nothing_else(given: tuple[list[bytes], int, list[Chosen]]) -> None:
+def test_each_choice_gives_its_rows_and_nothing_else(given: tuple[list[bytes], int, list[RowSelection]]) -> None:
     values, lead, made = given
     batch = prepared(values, lead)
     for (_, chosen), row_slice in zip(made, row_slices(batch, made), strict=True):

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 from sink_job.api.enums import SchemaCompatibility
 from sink_job.api.spec import ObjectSettings
-from sink_job.converters import BatchSource, Converted
-from sink_job.converters.base import SchemaColumn
+from sink_job.connect.schema import Schema, SchemaType, schema_id
+from sink_job.converters.base import BatchSource, Converted, SchemaColumn
 from sink_job.ledger.offset_checksum import checksum
 from sink_job.ledger.state import SourceRange
-from sink_job.schemas.model import Schema, SchemaType, schema_id
 from sink_job.writer.object_writer import extend_sources, spans
 from sink_job.writer.partition_writer import MAX_UNRESOLVED
 from sink_job.writer.row_selection import group_by_id, select_rows

@@ -10,7 +10,7 @@ from sink_job.api.enums import SchemaIdLocation
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.writer.record_pipeline import RecordPipeline
-from tests.unit.converters.avro_data import Table, datum, framed, record, registered
+from tests.unit.avro.avro_data import Table, datum, framed, record, registered
 from tests.unit.rotation.settings import shaping
 
 TP = TopicPartition("t", 3)

@@ -12,9 +12,9 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from tests.unit.converters.avro_data import Table, datum, framed, record, registered
-from tests.unit.writer.enveloped import FRAMING, Consumed, pipeline, prepare, rows
-from tests.unit.writer.test_envelopes import object_of
+from tests.unit.avro.avro_data import Table, datum, framed, record, registered
+from tests.unit.envelope.enveloped import FRAMING, Consumed, pipeline, prepare, rows
+from tests.unit.envelope.test_envelope import object_of
 
 A = record(("id", "long"), ("name", ["null", "string"]), name="example.A")
 B = record(("flag", "boolean"), ("tags", {"type": "array", "items": "string"}), name="example.B")

@@ -1,0 +1,1 @@
+"""Columns of Arrow: from and to Python and NumPy, as JSON text, and checks of UTF-8."""

@@ -1,0 +1,80 @@
+"""Values as Avro data for the outputs Avro and Parquet, under the Avro schema of their object.
+
+Avro data passes unchanged where its type has the same binary form as the object's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import pyarrow as pa
+
+from sink_job.arrow import columns as arrow_columns
+from sink_job.avro.encoder import RANGES, datum_encoder
+from sink_job.avro.from_connect import avro_type
+from sink_job.avro.map_entries import entry_types, is_map_entry
+from sink_job.avro.schema import AvroType
+from sink_job.avro.to_connect import logical_type
+from sink_job.connect.output_settings import DatumSettings
+from sink_job.connect.projection import projector
+from sink_job.connect.schema import Schema
+
+_SMALL: Final = ("int8", "int16")
+
+
+def projected_datums(
+    values: Iterable[object], source: Schema, target: Schema, settings: DatumSettings
+) -> pa.BinaryArray:
+    """The data under the Avro schema of `target` of values under `source`, in Connect's data model.
+
+    Raises RecursionError, and InvalidFieldValue for a value that does not fit.
+    """
+    project, encode = projector(source, target), datum_encoder(target, settings)
+    return arrow_columns.binaries([encode(project(value)) for value in values])
+
+
+def passes(avro: AvroType, schema: Schema, settings: DatumSettings) -> bool:
+    """Whether data of the type `avro` of a producer is data under the Avro schema of `schema`, byte for byte."""
+    return _is_same_form(avro, avro_type(schema, settings), set())
+
+
+def _is_same_form(one: AvroType, other: AvroType, compared: set[tuple[int, int]]) -> bool:
+    if (id(one), id(other)) in compared:
+        return True
+    compared.add((id(one), id(other)))
+    if one.kind != other.kind or one.symbols != other.symbols or one.size != other.size:
+        return False
+    if one.properties.get("connect.type") in _SMALL:  # Connect drops the upper bits
+        return False
+    ours, theirs = _inner(one), _inner(other)
+    return len(ours) == len(theirs) and all(
+        _is_same_form(inner, of_other, compared) for inner, of_other in zip(ours, theirs, strict=True)
+    )
+
+
+def _inner(avro: AvroType) -> list[AvroType]:
+    element = [] if avro.element is None else [avro.element]
+    return [*(field.type for field in avro.fields), *element, *avro.members]
+
+
+def has_limits(avro: AvroType, settings: DatumSettings) -> bool:
+    """Whether values of a type that are valid Avro data can be none of the output: decimals, dates and times
+    outside their range; for Parquet also texts that must be UUIDs, and null keys of maps."""
+    return _any(avro, lambda each: _has_limit(each, settings), set())
+
+
+def _has_limit(avro: AvroType, settings: DatumSettings) -> bool:
+    name = logical_type(avro)
+    if settings.is_parquet and is_map_entry(avro) and entry_types(avro)[0].nullable is not None:
+        return True
+    if name == "uuid":
+        return settings.is_parquet and avro.kind == "string"
+    return name == "decimal" or name in RANGES
+
+
+def _any(avro: AvroType, holds: Callable[[AvroType], bool], visited: set[int]) -> bool:
+    if id(avro) in visited:
+        return False
+    visited.add(id(avro))
+    return holds(avro) or any(_any(each, holds, visited) for each in _inner(avro))

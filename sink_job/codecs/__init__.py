@@ -1,0 +1,1 @@
+"""Chooses by the settings of a sink: its converter, its output format, and the container of an object."""

@@ -1,0 +1,49 @@
+"""The encoders of containers, from the settings of a sink and the schema of an object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sink_job.api.enums import OutputFormat
+from sink_job.api.job_sections import FormatSpec
+from sink_job.avro.container import AvroContainer, avro_codec
+from sink_job.avro.from_connect import avro_schema
+from sink_job.connect.field_ids import FieldIds
+from sink_job.connect.output_settings import DatumSettings
+from sink_job.connect.schema import Schema
+from sink_job.formats.base import ObjectEncoder
+from sink_job.parquet.container import ParquetContainer, parquet_codec
+from sink_job.parquet.table_reader import ParquetTableReader
+
+EncoderOfKey = Callable[[str], ObjectEncoder]
+"""key of an object -> its encoder."""
+
+
+def container_encoder(settings: FormatSpec, schema: Schema, ids: FieldIds | None = None) -> EncoderOfKey:
+    """The encoders of the objects with the schema `schema`; `ids` as of `RowReader`. Raises InvalidSchema if the output
+    cannot express it, which the converter has checked."""
+    return _parquet(settings, schema, ids) if settings.output is OutputFormat.PARQUET else _avro(settings, schema)
+
+
+def datum_settings(settings: FormatSpec) -> DatumSettings:
+    """The settings of the datums of containers."""
+    datums = DatumSettings.of(settings)
+    assert datums is not None, "the rows of containers are datums"
+    return datums
+
+
+def _avro(settings: FormatSpec, schema: Schema) -> EncoderOfKey:
+    text = avro_schema(schema, datum_settings(settings))
+    codec = avro_codec(settings)
+    return lambda key: AvroContainer(text, key, codec, block_size=settings.avro_block)
+
+
+def _parquet(settings: FormatSpec, schema: Schema, ids: FieldIds | None) -> EncoderOfKey:
+    encoder = ParquetContainer(
+        ParquetTableReader(schema, datum_settings(settings), ids, dictionaries=True),
+        parquet_codec(settings),
+        block_size=settings.row_group,
+        dictionary=settings.dictionary,
+        bloom_filters=settings.bloom_filters or (),
+    )
+    return lambda key: encoder

@@ -1,0 +1,1 @@
+"""Kafka Connect's data model: schemas, logical types, projection, compatibility, and values as JSON. Pure."""

@@ -1,0 +1,1 @@
+"""JSON values under a schema of the sink, for the outputs Avro and Parquet."""

@@ -1,0 +1,1 @@
+"""Parquet: types, columns, and files row group by row group."""

@@ -1,0 +1,1 @@
+"""Formats without a schema: bytes, text, CBOR, MessagePack, and delimited rows."""

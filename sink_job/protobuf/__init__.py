@@ -1,0 +1,1 @@
+"""Protobuf: the compiler, schemas and messages as Connect's, and the converter."""

@@ -1,0 +1,1 @@
+"""Batches of records, and the fields that paths and times need."""

@@ -1,0 +1,113 @@
+"""The cache of compiled schemas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from unittest.mock import Mock
+
+import pyarrow as pa
+import pytest
+
+from sink_job.avro.converter import AvroDecoder
+from sink_job.connect import schema_cache
+from sink_job.connect.errors import InvalidSchema
+from sink_job.connect.json_encoder import DEFAULT_OPTIONS
+from sink_job.connect.schema import RegisteredSchema
+from sink_job.connect.schema_cache import cached_by_size
+from sink_job.converters.registered import Decoder, RegisteredConverter, SchemaSettings
+from sink_job.converters.wire_format import Framing, Layout
+from sink_job.protobuf import converter as protobuf_converter
+from tests.unit.avro.avro_data import SOURCE, Table, datum, framed, record
+from tests.unit.protobuf.protobuf_data import convert, converter, proto3
+from tests.unit.protobuf.protobuf_data import framed as protobuf_framed
+
+
+def _recorded(calls: list[str]) -> Callable[[str], str]:
+    def compile_schema(key: str) -> str:
+        calls.append(key)
+        return key
+
+    return compile_schema
+
+
+def test_the_results_that_were_used_last_are_kept_up_to_a_size() -> None:
+    calls: list[str] = []
+    find = cached_by_size(_recorded(calls), lambda *_: 40, max_size=100)
+    for key in "aababcab":
+        find(key)
+    assert calls == ["a", "b", "c", "a", "b"]
+
+
+def test_a_result_above_the_maximum_size_is_returned_and_not_kept() -> None:
+    calls: list[str] = []
+    find = cached_by_size(_recorded(calls), lambda *_: 101, max_size=100)
+    assert [find("a"), find("a")] == ["a", "a"]
+    assert calls == ["a", "a"]
+
+
+def test_the_compiled_messages_of_protobuf_count_with_their_descriptors() -> None:
+    found = protobuf_converter.compiled(proto3("message M { int64 a = 1; }"))
+    larger = protobuf_converter.compiled(proto3(" ".join(f"message M{n} {{ int64 a = 1; }}" for n in range(1000))))
+    assert 4_096 < found.size < 10_000
+    assert larger.size > 500_000
+
+
+def test_the_decoders_of_the_messages_of_a_schema_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_cache, "MAX_CACHE_SIZE", 10_000)
+    decoders = Mock(wraps=protobuf_converter.ProtobufDecoder)
+    monkeypatch.setattr(protobuf_converter, "ProtobufDecoder", decoders)
+    schema = proto3("message A { int64 a = 1; } message B { int64 b = 1; } message C { int64 c = 1; }")
+    found = converter(schema)
+    for index in (0, 1, 1, 2, 0):
+        indexes = b"\2" + bytes([2 * index])
+        assert convert(found, [protobuf_framed(b"\x08\1", indexes=indexes)]).rejected == []
+    assert decoders.call_count == 4
+
+
+def test_an_exception_is_not_kept() -> None:
+    def fail(key: str) -> None:
+        calls.append(key)
+        raise InvalidSchema(key)
+
+    calls: list[str] = []
+    find = cached_by_size(fail, lambda *_: 1)
+    for _ in range(2):
+        with pytest.raises(InvalidSchema):
+            find("a")
+    assert calls == ["a", "a"]
+
+
+def test_large_schemas_of_a_registry_are_compiled_again_rather_than_kept_without_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(schema_cache, "MAX_CACHE_SIZE", 30_000)
+    compiled: list[str] = []
+
+    def decoder(registered: RegisteredSchema) -> Decoder:
+        compiled.append(registered.id)
+        return AvroDecoder(registered, (), DEFAULT_OPTIONS)
+
+    schema = record(("f", "int"))
+    text = json.dumps(schema | {"doc": "x" * 9_000})
+    table = Table({str(n): RegisteredSchema(str(n), "AVRO", text) for n in (1, 2, 3)})
+    converter = RegisteredConverter((), SchemaSettings(table, Framing(Layout.CONFLUENT)), decoder)
+    for schema_id in (1, 1, 2, 2, 3, 1):
+        value = framed(schema_id, datum(schema, {"f": 1}))
+        assert not converter.convert(pa.array([value], pa.binary()), SOURCE).rejected
+    assert compiled == ["1", "2", "3", "1"]
+
+
+def test_the_reason_against_a_schema_is_computed_once() -> None:
+    def fail(schema: RegisteredSchema) -> Decoder:
+        calls.append(schema.id)
+        raise InvalidSchema("no")
+
+    calls: list[str] = []
+    found = RegisteredConverter(
+        (), SchemaSettings(Table({"1": RegisteredSchema("1", "AVRO", "")}), Framing(Layout.CONFLUENT)), fail
+    )
+    values = pa.array([framed(1, b"")], pa.binary())
+    reasons = [found.convert(values, SOURCE).rejected for _ in range(2)]
+    assert reasons == [[(0, "no")], [(0, "no")]]
+    assert calls == ["1"]

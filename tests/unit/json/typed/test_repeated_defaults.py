@@ -1,0 +1,82 @@
+"""JSON values whose data are far larger than they are: large defaults in the schema, small items in the value."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from sink_job.api.enums import ConverterType, OutputFormat
+from sink_job.avro import encoder as avro_encoder
+from sink_job.avro.encoder import can_take_defaults
+from sink_job.codecs.converters import converter_for
+from sink_job.connect.schema import Schema, SchemaType
+from sink_job.converters.base import BatchSource, Converted
+from sink_job.converters.registered import SchemaSettings
+from sink_job.json.typed import column_encoder as typed_column_encoder
+from tests.unit.codecs.test_datums import AVRO
+from tests.unit.json.typed.test_converter import convert
+
+DEFAULT = "x" * 100_000
+COUNT = 1_000
+REASON = "the field l: its data are larger than 64 MiB: the defaults in its schema are repeated too often"
+
+
+def record(kind: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "R", "fields": [{"name": "l", "type": kind}]}
+
+
+ITEM = {"type": "record", "name": "I", "fields": [{"name": "s", "type": "string", "default": DEFAULT}]}
+ARRAY = record({"type": "array", "items": ITEM})
+MAP = record({"type": "map", "values": ITEM})
+DEEP = record({"type": "array", "items": {"type": "array", "items": ITEM}})
+
+
+def envelope(payload: str) -> Converted:
+    """A value of the converter JsonEnvelope: its producer chooses the default."""
+    fields = [{"field": "s", "type": "string", "default": DEFAULT}]
+    schema = {
+        "type": "struct",
+        "fields": [{"field": "l", "type": "array", "items": {"type": "struct", "fields": fields}}],
+    }
+    settings = SchemaSettings(output=OutputFormat.AVRO, datums=AVRO)
+    converter = converter_for(ConverterType.JSON_ENVELOPE, (), output=OutputFormat.AVRO, schemas=settings)
+    text = f'{{"schema": {json.dumps(schema)}, "payload": {payload}}}'.encode()
+    return converter.convert(pa.array([text], pa.binary()), BatchSource("t"))
+
+
+@pytest.mark.parametrize("rows", [1, 10])
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (ARRAY, {"l": [{}] * COUNT}),
+        (MAP, {"l": {str(number): {} for number in range(COUNT)}}),
+        (DEEP, {"l": [[{}] * 10] * (COUNT // 10)}),
+    ],
+    ids=["array", "map", "nested arrays"],
+)
+def test_a_value_with_too_many_defaults_is_rejected(schema: Any, value: Any, rows: int) -> None:
+    found = convert(schema, *[json.dumps(value).encode()] * rows)
+    assert found.rejected == [(row, REASON) for row in range(rows)]
+
+
+def test_an_envelope_with_too_many_defaults_is_rejected() -> None:
+    assert envelope(json.dumps({"l": [{}] * COUNT})).rejected == [(0, REASON)]
+    assert envelope('{"l": [{}]}').rejected == []
+
+
+@pytest.mark.parametrize("rows", [1, 10])
+def test_arrays_without_defaults_have_no_limit(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (avro_encoder, typed_column_encoder):
+        monkeypatch.setattr(module, "MAX_REPEATED", 100)
+    found = convert(record({"type": "array", "items": "string"}), *[json.dumps({"l": [DEFAULT]}).encode()] * rows)
+    assert found.rejected == []
+    assert len(found.values[0].as_py()) > len(DEFAULT)
+
+
+def test_recursion_and_nested_defaults_are_found() -> None:
+    text = Schema(SchemaType.STRING)
+    assert not can_take_defaults(Schema(SchemaType.ARRAY, values=text))
+    assert can_take_defaults(Schema(SchemaType.ARRAY, values=Schema(SchemaType.REFERENCE, "R")))
