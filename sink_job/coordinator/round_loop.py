@@ -22,6 +22,7 @@ from sink_job.coordinator.rebuild import Rebuilder
 from sink_job.coordinator.rejections import log_rejected, raise_data_errors
 from sink_job.coordinator.retention import RetentionChecker
 from sink_job.coordinator.round_schemas import RoundSchemas
+from sink_job.coordinator.schema_changes import SchemaChangeWarnings
 from sink_job.coordinator.task_dispatcher import TaskDispatcher
 from sink_job.coordinator.topic_claims import TopicClaims
 from sink_job.coordinator.topic_discovery import TopicDiscovery
@@ -77,6 +78,7 @@ class RoundLoop:
         self._stop = context.stop
         retention = RetentionChecker(discovery, lambda: self._stop.wait(self.truncation_check_ms / 1000))
         self._schemas = RoundSchemas(sink, context, s3, schemas_root(ledger.root, state.generation))
+        self._schema_changes = SchemaChangeWarnings(sink.spec.schema_compatibility)
         self._dispatcher = TaskDispatcher(sink, context, ledger, retention, self._schemas.known)
         self._rebuilder = Rebuilder(self._dispatcher)
         self._committer = Committer(
@@ -280,10 +282,11 @@ class RoundLoop:
         self._rebuilder.written(written)
         rebuilt, lost_objects = self._rebuild_open(lost)
         replaced = open_uploads({tp: self._state_of(tp) for tp in rebuilt}, self.state.settings)
+        closed = [o for r in written.values() for o in r.closed]
         committer.record(
             clock=self._now,
             partitions={tp: r.state for tp, r in written.items()} | rebuilt,
-            closed=[o for r in written.values() for o in r.closed],
+            closed=closed,
             rotations=[rotation for r in written.values() for rotation in r.rotations],
             lost=lost_objects,
             started_uploads=[upload for r in written.values() for upload in r.started_uploads]
@@ -293,6 +296,7 @@ class RoundLoop:
             self._s3.abort(key, upload)
         recorded = self.context.clock()
         log_rejected(written)
+        self._schema_changes.round_recorded(closed)
         committer.publish(self._now)
         self._update_record_sizes(written)
         ended = self.context.clock()

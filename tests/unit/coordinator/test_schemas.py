@@ -17,6 +17,7 @@ import pytest
 from sink_job.api.enums import SchemaCompatibility
 from sink_job.connect.schema import Schema, SchemaType
 from sink_job.converters.base import BatchSource, Converted, SchemaColumn
+from sink_job.coordinator import schema_changes
 from sink_job.coordinator.context import StopCondition
 from sink_job.json.converter import JsonConverter
 from sink_job.writer import record_pipeline, task_attempt
@@ -110,6 +111,16 @@ def test_a_kill_at_each_effect_leaves_the_same_objects(
         if killed < number:
             break
     assert 10 < killed < 199
+
+
+def test_a_driver_warns_of_objects_that_changes_of_schema_close(
+    sink_fixture: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(schema_changes, "MAX_CHANGES", 0)
+    spec = sink_fixture.sink.spec.model_copy(update={"schema_compatibility": SchemaCompatibility.NONE})
+    sink_fixture.sink = sink_fixture.sink.model_copy(update={"spec": spec})
+    sink_fixture.run(dataclasses.replace(LOG, records=6))
+    assert "log-0: the schema changed between" in caplog.text
 
 
 def test_lost_remainders_are_rebuilt_with_the_records_of_their_schema(sink_fixture: MemorySinkFixture) -> None:
