@@ -7,12 +7,13 @@ What is nested too deeply is cut where it is read, so that one sink cannot end t
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from pydantic_core import from_json
+
+from sink_job.api.recursion import recursion_limit
 
 MAX_LEVELS: Final = 100
 """Levels of a spec. The parser of pydantic reads 200, its serializer 254."""
@@ -22,16 +23,10 @@ _STEPS_SHOWN: Final = 4
 _RECURSION_LIMIT: Final = 12_000
 
 
-@contextmanager
-def deep_json() -> Iterator[None]:
+def deep_json() -> AbstractContextManager[None]:
     """Lets the json module of Python, which Kopf uses, read what the API server accepts, within the context: its levels
     count against the limit of recursion of the process, and take 2 MB of stack at most."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(_RECURSION_LIMIT, limit))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
+    return recursion_limit(_RECURSION_LIMIT)
 
 
 def parse_json(text: bytes | str) -> Any:

@@ -6,9 +6,8 @@ A schema has several messages. A selector in front of each value chooses one
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
 from msgspec import structs
 
+from sink_job.api.recursion import recursion_limit
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.json_columns import UnusualValues
 from sink_job.avro.encoder import datum_encoder
@@ -155,7 +155,7 @@ def _files_size(found: ProtobufFiles | str) -> int:
 def _usable(schema: RegisteredSchema) -> Iterator[None]:
     """Names the schema in an InvalidSchema."""
     try:
-        with _deep_calls(), rejecting("the Protobuf schema"):
+        with deep_calls(), rejecting("the Protobuf schema"):
             yield
     except InvalidSchema as error:
         raise InvalidSchema(f"{schema.label} cannot be used: {error}") from None
@@ -196,7 +196,7 @@ class ProtobufDecoder:
 
     def project(self, payload: pa.BinaryArray, target: Schema) -> pa.BinaryArray:
         """See `ProjectingDecoder.project`."""
-        with _deep_calls():
+        with deep_calls():
             if self._datums is not None:
                 return projected_datums(self._rows.values(payload), self.schema, target, self._datums)
             return projected_texts(self._rows.values(payload), self.schema, target, self._options)
@@ -242,7 +242,7 @@ class ProtobufRowDecoder:
 
     def values(self, payload: pa.BinaryArray) -> Iterator[object]:
         """The values of valid messages, in Connect's data model."""
-        with _deep_calls():
+        with deep_calls():
             return iter([self._read(data) for data in payload.to_pylist()])
 
     def _values(self, payload: pa.BinaryArray) -> tuple[list[Any], Rejections]:
@@ -259,7 +259,7 @@ class ProtobufRowDecoder:
 
     def decode(self, payload: pa.BinaryArray) -> Decoded:
         """See `Decoder.decode`."""
-        with _deep_calls():
+        with deep_calls():
             return self._decode(payload)
 
     def _decode(self, payload: pa.BinaryArray) -> Decoded:
@@ -277,15 +277,9 @@ class ProtobufRowDecoder:
         return Decoded(arrow_columns.binaries(texts), None, sorted(rejected), fields)
 
 
-@contextmanager
-def _deep_calls() -> Iterator[None]:
+def deep_calls() -> AbstractContextManager[None]:
     """Allows the calls for a message of the maximum depth, 100: whether it is valid must not depend on the caller."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _MAX_CALLS))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
+    return recursion_limit(_MAX_CALLS)
 
 
 _MAX_CALLS: Final = 5_000

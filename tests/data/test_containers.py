@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from devtools.schema_registry.server import SchemaRegistryServer, schema_registry
-from sink_job import formats
 from sink_job.api.enums import OutputFormat
+from sink_job.codecs import formats
 from sink_job.envelope.columns import Origin
 from sink_job.ledger.field_ids import LedgerFieldIds, field_ids_key
 from sink_job.ledger.object_schemas import ObjectSchemas
