@@ -72,7 +72,7 @@ def test_a_rejected_pod_template_is_reported_and_an_edit_fixes_it(sink: Operated
         ),
         ("executor", {"metadata": {"lables": {"a": "b"}}}, 'unknown field "metadata.lables"'),
         ("executor", {"spec": {"tolerations": [{"key": "a", "operator": "Exist"}]}}, "spec.tolerations[0].operator"),
-        ("driver", {"spec": {"containers": [{"name": "s3sink", "env": "a"}]}}, "cannot be handled as a Pod"),
+        ("driver", {"spec": {"readinessGates": "a"}}, "cannot be handled as a Pod"),
     ],
     ids=["unknown in a driver", "unknown in an executor", "unknown in metadata", "invalid value", "wrong type"],
 )

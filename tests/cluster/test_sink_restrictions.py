@@ -42,11 +42,12 @@ def sink(name: str = "flights", **spec: Any) -> Json:
 
 
 def is_rejected(kube: Kube, manifest: Json) -> str:
-    """The message of an admission policy against a dry run; empty if it is accepted."""
+    """The message of an admission policy, or of the schema of the definition, against a dry run; empty if it is
+    accepted."""
     try:
         kube.create(manifest, dry_run=True)
     except ApiError as error:
-        if "ValidatingAdmissionPolicy" not in str(error):
+        if "ValidatingAdmissionPolicy" not in str(error) and "422 Invalid" not in str(error):
             raise
         return str(error)
     return ""
