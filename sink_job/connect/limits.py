@@ -94,16 +94,10 @@ def is_value_too_deep(value: object) -> bool:
     """Whether a decoded value has more than MAX_VALUE_DEPTH nested dicts and lists."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_VALUE_DEPTH):
-        level = [inner for each in level for inner in _children(each) if isinstance(inner, (dict, list))]
+        level = [inner for each in level for inner in _inner(each) if isinstance(inner, (dict, list))]
         if not level:
             return False
     return True
-
-
-def _children(value: object) -> list[object]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
 
 
 def is_text_too_deep(text: bytes, limit: int = MAX_TEXT_DEPTH) -> bool:

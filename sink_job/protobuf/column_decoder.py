@@ -22,17 +22,15 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError
 
 from sink_job.arrow import columns as arrow_columns
-from sink_job.arrow.json_columns import UnusualValues
+from sink_job.arrow.json_columns import NotByColumn, UnusualValues
 from sink_job.connect.json_encoder import JsonOptions
 from sink_job.connect.schema import Schema
 from sink_job.converters.registered import Decoded
 from sink_job.protobuf.column_text import field_values, message_texts
-from sink_job.protobuf.column_types import NotByColumn, has_required, reading_message
+from sink_job.protobuf.column_types import has_required, reading_message
 from sink_job.protobuf.files import message_class
 from sink_job.protobuf.to_connect import WRAPPERS
 from sink_job.records.fields import segments
-
-__all__ = ["NotByColumn", "ProtobufColumnDecoder"]
 
 _PANIC: Final = "PanicException"
 """The exception for a panic in Rust code. It cannot be imported, and is no Exception."""

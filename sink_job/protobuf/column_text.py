@@ -17,11 +17,11 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from sink_job.api.enums import TimestampFormat
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow import json_columns
-from sink_job.arrow.json_columns import Texts, UnusualValues
+from sink_job.arrow.json_columns import NotByColumn, Texts, UnusualValues
 from sink_job.connect.errors import InvalidValue
 from sink_job.connect.json_encoder import JsonOptions, json_encoder, json_text
 from sink_job.connect.schema import Schema, SchemaType
-from sink_job.protobuf.column_types import NotByColumn, columns_of
+from sink_job.protobuf.column_types import columns_of
 from sink_job.protobuf.files import is_map, message_class, real_oneofs, union_name
 from sink_job.protobuf.row_decoder import NANOS, SECONDS, converter, decimal_value, enum_names
 from sink_job.protobuf.to_connect import DECIMAL, LOGICAL

@@ -7,6 +7,7 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from sink_job.arrow.json_columns import NotByColumn
 from sink_job.protobuf.files import is_map
 
 _F: Final = FieldDescriptor
@@ -16,10 +17,6 @@ MAX_DEPTH: Final = 20
 """Maximum depth of messages that are read by column."""
 MAX_COLUMNS: Final = 5_000
 """Maximum number of columns of a batch."""
-
-
-class NotByColumn(Exception):
-    """A type is not read by column."""
 
 
 def reading_message(message: Descriptor) -> Descriptor:

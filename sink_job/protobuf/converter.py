@@ -18,7 +18,7 @@ from msgspec import structs
 
 from sink_job.api.recursion import recursion_limit
 from sink_job.arrow import columns as arrow_columns
-from sink_job.arrow.json_columns import UnusualValues
+from sink_job.arrow.json_columns import NotByColumn, UnusualValues
 from sink_job.avro.encoder import datum_encoder
 from sink_job.avro.passthrough import projected_datums
 from sink_job.connect.errors import InvalidSchema, InvalidValue, rejecting
@@ -40,7 +40,7 @@ from sink_job.converters.registered import (
     text_size,
 )
 from sink_job.converters.wire_format import Layout
-from sink_job.protobuf.column_decoder import NotByColumn, ProtobufColumnDecoder
+from sink_job.protobuf.column_decoder import ProtobufColumnDecoder
 from sink_job.protobuf.compiler import compile_schema
 from sink_job.protobuf.files import ProtobufFiles
 from sink_job.protobuf.row_decoder import MessageReader
