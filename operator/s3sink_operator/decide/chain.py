@@ -117,8 +117,8 @@ def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
     if result.sizing is not None and result.sizing.reason is not None and not result.terminating_attempt:
         found.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(result.sizing.reason)))
     scaling = ctx.scaling_plan
-    is_scaled = scaling is not None and not (result.terminating_attempt or result.keep_status)
-    if is_scaled and scaling is not None and scaling.reason is not None:
+    may_report = not (result.terminating_attempt or result.keep_status)
+    if may_report and scaling is not None and scaling.reason is not None:
         found.append(Event(type=EventType.NORMAL, reason="ExecutorsScaled", message=scaling.reason))
     rejected = conditions.write_rejected(ctx, result)
     if rejected is not None and ctx.driver is not None and ctx.previous_status.condition(rejected.type) is None:
