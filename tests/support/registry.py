@@ -5,10 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from devtools.schema_registry.server import SchemaRegistryServer
 from sink_job.api.enums import RegistryType
+from sink_job.api.errors import ConfigurationError, SinkError, TransientError
 from sink_job.driver.secret_registry import Redactor
 from sink_job.engine.retry import RetryPolicy
 from sink_job.registry.apicurio import ApicurioRegistry
@@ -71,3 +75,17 @@ def glue_client(url: str = "", **settings: Any) -> Iterator[GlueRegistry]:
         yield client
     finally:
         client.close()
+
+
+def secret(folder: Path, **values: str) -> Path:
+    """A folder in the layout of a mounted Secret, with these keys."""
+    for key, value in values.items():
+        (folder / key).write_text(value + "\n")
+    return folder
+
+
+def error_of(client: ConfluentRegistry) -> SinkError:
+    """The error of a request for the schema with the id 1."""
+    with pytest.raises((ConfigurationError, TransientError)) as raised:
+        client.fetch("flights", "1")
+    return raised.value
