@@ -156,11 +156,11 @@ def test_an_edit_of_an_older_sink_does_not_end_a_running_one(sink: Operated) -> 
     sink.started()
     kafka = {"bootstrapServers": "senseless:9092", "topics": ["other"]}
     sink.apply(kafka=kafka)
-    sink.kube.wait("S3Sink", SINK, lambda each: each["status"].get("observedGeneration") == 2)
+    sink.kube.wait("S3Sink", SINK, lambda each: each.get("status", {}).get("observedGeneration") == 2)
     sink.harness.at_start(names.driver_pod_name("younger"), sink.harness.run)
     sink.apply("younger")
     younger = sink.kube.wait("Pod", names.driver_pod_name("younger"), bool)
-    sink.kube.wait("S3Sink", "younger", lambda each: each["status"].get("claim"))
+    sink.kube.wait("S3Sink", "younger", lambda each: each.get("status", {}).get("claim"))
     sink.apply()
     found = sink.wait_reason("Conflict")
     assert f"belongs to the sink {sink.kube.namespace}/younger, which had it first" in found["message"]

@@ -30,6 +30,7 @@ from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Schema, SchemaType, free_references
 from sink_job.connect.scopes import child
 from sink_job.json.json_schema.to_connect import ONE_OF
+from sink_job.json.typed.unknown_properties import COLUMN_NAME
 
 _ERRORS: Final = (*VALUE_ERRORS, msgspec.DecodeError, RecursionError)
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
@@ -144,7 +145,7 @@ class _Compiler:
         kind = msgspec.defstruct(
             "Struct",
             [
-                (name, column.type, *([None] if _is_optional(field.schema) or column.type is Any else []))
+                (name, column.type, *_default_if_missing(field.schema, column))
                 for name, column, field in zip(attributes, fields, schema.fields, strict=True)
             ],
             rename=dict(zip(attributes, (field.name for field in schema.fields), strict=True)),
@@ -183,8 +184,11 @@ class _Compiler:
         return _Column(str, avro_column_encoder.texts)
 
 
-def _is_optional(schema: Schema) -> bool:
-    return schema.optional or schema.default is not None
+def _default_if_missing(schema: Schema, column: _Column) -> tuple[object, ...]:
+    """What the decoder sets for a missing property; empty if it is required."""
+    if schema.name == COLUMN_NAME:
+        return (msgspec.UNSET,)  # a property with this name is an unknown one, also if it is null
+    return (None,) if schema.optional or schema.default is not None or column.type is Any else ()
 
 
 def _is_plain(name: str) -> bool:

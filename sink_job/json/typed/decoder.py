@@ -81,8 +81,8 @@ def _with_column(schema: Schema) -> Schema:
 
 
 def _no_property(value: object) -> None:
-    """A property with the name of the column is an unknown one."""
-    if value is not None:
+    """A property with the name of the column is an unknown one, also if it is null."""
+    if value is not msgspec.UNSET:
         raise InvalidValue(f"{COLUMN} is the name of the column for unknown properties")
 
 

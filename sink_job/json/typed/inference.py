@@ -33,19 +33,22 @@ _HIGHEST: Final = (1 << 63) - 1
 
 class SampledValues(msgspec.Struct):
     """The values of one place. `kinds` are the names of their scalar types, or `array`, `object` or `json`. `items` are
-    the items of all arrays, None without one; `properties` are those of all objects. `mixed` are the names of
-    the types if there were several. Nulls are not observed."""
+    the items of all arrays, None without one; `properties` are those of all objects. `types` are the names of the types
+    of all values, also where `kinds` is `json`. Nulls are not observed."""
 
     kinds: set[str] = set()
     items: SampledValues | None = None
     properties: dict[str, SampledValues] = {}
-    mixed: set[str] = set()
+    types: set[str] = set()
 
     def add(self, value: object, depth: int = 0) -> None:
         """Adds a value, as `decode_json` returns it."""
-        if value is None or JSON in self.kinds:
+        if value is None:
             return
         kind = _kind(value)
+        self.types |= {kind} - {JSON}
+        if JSON in self.kinds:
+            return
         if kind in ("array", "object") and depth >= MAX_DEPTH:
             kind = JSON
         self._add_kind(kind)
@@ -64,7 +67,7 @@ class SampledValues(msgspec.Struct):
         """Adds what `other` has observed."""
         for kind in other.kinds:
             self._add_kind(kind)
-        self.mixed |= other.mixed
+        self.types |= other.types
         if JSON in self.kinds:
             return
         if other.items is not None:
@@ -76,8 +79,7 @@ class SampledValues(msgspec.Struct):
 
     def _add_kind(self, kind: str) -> None:
         self.kinds.add(kind)
-        if len(self.kinds - _NUMBERS) + bool(self.kinds & _NUMBERS) > 1:
-            self.mixed |= self.kinds - {JSON}
+        if _are_several(self.kinds):
             self.kinds = {JSON}
         if JSON in self.kinds:
             self._forget()
@@ -108,8 +110,8 @@ class SampledValues(msgspec.Struct):
     def doubts(self, path: str = "") -> Iterator[str]:
         """What can be unexpected in the types of the values at `path`, as a phrase: a field with values of several
         types, and fields whose names differ by case only."""
-        if len(self.mixed) > 1:
-            yield f"{path} has values of several types ({', '.join(sorted(self.mixed))}) and is JSON text"
+        if _are_several(self.types):
+            yield f"{path} has values of several types ({', '.join(sorted(self.types))}) and is JSON text"
         if self.items is not None:
             yield from self.items.doubts(f"{path}[]")
         names: dict[str, str] = {}
@@ -121,6 +123,10 @@ class SampledValues(msgspec.Struct):
 
 
 _NUMBERS: Final = frozenset(("int64", "float64"))
+
+
+def _are_several(types: set[str]) -> bool:
+    return len(types - _NUMBERS) + bool(types & _NUMBERS) > 1
 
 
 def _kind(value: Any) -> str:

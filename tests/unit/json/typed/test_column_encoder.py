@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import UnknownFields
@@ -93,6 +93,7 @@ def accepted(found: Converted) -> list[bytes]:
 
 
 @given(batches(), st.sampled_from(UnknownFields))
+@example([b'{"s": "", "_unknown": null}', *[b'{"s": ""}'] * ROWS], UnknownFields.JSON)
 def test_values_are_the_same_by_column_and_one_by_one(texts: list[bytes], unknown: UnknownFields) -> None:
     with min_rows(2):
         found = convert(texts, unknown)

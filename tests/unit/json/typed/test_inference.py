@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import OutputFormat
@@ -133,6 +133,7 @@ def test_an_inferred_schema_accepts_every_value_that_was_observed(values: list[A
 
 
 @given(values=OBJECTS, split=st.integers(0, 6))
+@example(values=[{"b": []}, {"b": {}}, {"b": False}], split=1)
 def test_merged_observations_are_those_of_all_values(values: list[Any], split: int) -> None:
     merged = observed(*values[:split])
     merged.merge(observed(*values[split:]))
