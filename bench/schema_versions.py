@@ -28,6 +28,7 @@ from sink_job.rotation.rotator import Rotator
 from sink_job.rotation.types import Append, Close, RotationState
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.row_slices import RowSelection, row_slices
+from sink_job.writer.schema_stores import SchemaStores
 
 BATCH_BYTES: Final = 1_000_000
 TP: Final = TopicPartition("bench", 0)
@@ -128,7 +129,7 @@ def _run(values: Values, mode: SchemaCompatibility, flush_size: int) -> Counted:
             "rotation": {"flushSize": flush_size},
         }
     ).model_copy(update={"schema_compatibility": mode})
-    pipeline = RecordPipeline.of(settings, ErrorsSpec(), values)
+    pipeline = RecordPipeline.of(settings, ErrorsSpec(), SchemaStores(values))
     started = time.process_time()
     closed, written = _write(pipeline, values.batches)
     return Counted(closed, written, time.process_time() - started)
@@ -143,7 +144,7 @@ def _write(pipeline: RecordPipeline, batches: Sequence[pa.RecordBatch]) -> tuple
         steps = rotator.add(prepared.rows)
         for step in steps:
             if isinstance(step, Append):
-                pipeline.keep_schema(TP.topic, step.target.schema)
+                pipeline.keep_schema(TP.topic, step.target.schema, prepared.schemas)
         choices = [RowSelection(step.target.schema, step.rows) for step in steps if isinstance(step, Append)]
         written += sum(len(rows.data) for rows in row_slices(prepared, choices))
         closed += sum(_objects(steps))

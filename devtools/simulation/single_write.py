@@ -24,10 +24,9 @@ from sink_job.formats.part_assembler import PartAssembler
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.field_ids import FieldIdsEntry
 from sink_job.ledger.schemas import SchemaEntry
-from sink_job.writer.container_schemas import InMemoryFieldIds
-from sink_job.writer.projection import InMemoryObjectSchemas
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.row_slices import RowSelection, row_slices
+from sink_job.writer.schema_stores import InMemoryFieldIds, SchemaStores
 
 _COPY = re.compile(rf"(?:{INFERRED_ID}|[0-9]+)\.json")
 """The file of a schema."""
@@ -75,7 +74,7 @@ class SingleWrite:
         prepared = pipeline.prepare(pa.RecordBatch.from_pydict(columns), 0, tp)
         codes, ids = prepared.rows.schemas, prepared.rows.schema_ids
         schema = ids[int(codes[0])] if ids and codes is not None else None
-        pipeline.keep_schema(tp.topic, schema)
+        pipeline.keep_schema(tp.topic, schema, prepared.schemas)
         (rows,) = row_slices(prepared, [RowSelection(schema, slice(0, len(values)))])
         with SpillPool(1 << 30) as pool:
             encoder = pipeline.object_encoder(key, tp.topic, schema)
@@ -85,6 +84,6 @@ class SingleWrite:
     def _pipeline(self, settings: str) -> RecordPipeline:
         if settings not in self._pipelines:
             shaping = ObjectSettings.model_validate_json(settings)
-            found = RecordPipeline.of(shaping, ErrorsSpec(), self._schemas)
-            self._pipelines[settings] = found.with_object_schemas(InMemoryObjectSchemas(), self._ids)
+            stores = SchemaStores(self._schemas, field_ids=self._ids)
+            self._pipelines[settings] = RecordPipeline.of(shaping, ErrorsSpec(), stores)
         return self._pipelines[settings]

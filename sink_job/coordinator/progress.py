@@ -25,7 +25,7 @@ from sink_job.coordinator.activity import WINDOW_MS, PartitionActivity
 from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.lag_ages import LagAges, Lagging
 from sink_job.ledger.state import LedgerState, committable_offsets
-from sink_job.writer.partition_writer import TaskResult
+from sink_job.tasks.write import TaskResult
 
 
 class Progress:

@@ -10,10 +10,11 @@ from typing import TypeVar
 from sink_job.api.errors import TransientError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS
-from sink_job.coordinator.task_dispatcher import TaskDispatcher
+from sink_job.coordinator.task_dispatcher import TaskDispatcher, object_settings
 from sink_job.ledger.data_loss import RebuildOutcome, with_open
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, OpenObject, PartitionState
-from sink_job.writer.object_rebuilder import MissingRecords, RebuildInput
+from sink_job.partitioning.object_keys import object_key
+from sink_job.tasks.rebuild import MissingRecords, RebuildInput
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -78,9 +79,9 @@ class Rebuilder:
         self, missing: Mapping[TopicPartition, Sequence[MissingRecords]], state: LedgerState, settings: int
     ) -> Iterator[LostObject]:
         """Logs and returns the lost records of the objects of these settings."""
-        pipeline = self._dispatcher.pipeline(state, settings)
+        rules = object_settings(state, settings)
         for tp, each in ((tp, each) for tp, several in sorted(missing.items()) for each in several):
-            key = pipeline.key(tp, each.path, each.first)
+            key = object_key(rules, tp.topic, each.path, tp.partition, each.first)
             lost = each.expected - each.found
             _log.warning(
                 "%s: Kafka no longer holds %d of the %d records of %s (offsets %d to %d), an unpublished object that "

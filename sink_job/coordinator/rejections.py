@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from sink_job.api.errors import DataError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.writer.partition_writer import TaskResult
+from sink_job.tasks.write import TaskResult
 
 MAX_REPORTED_REJECTIONS = 3
 """Rejected records of a topic-partition that a round logs one by one."""

@@ -35,7 +35,7 @@ from sink_job.ledger.schemas import schemas_root
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, PartitionState
 from sink_job.ledger.store import Ledger
 from sink_job.s3 import S3Client
-from sink_job.writer.partition_writer import TaskResult
+from sink_job.tasks.write import TaskResult
 
 IDLE_WAIT_MS = 1_000
 """Longest pause between two polls of the log ends, in ms."""

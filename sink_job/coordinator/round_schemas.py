@@ -17,7 +17,7 @@ from sink_job.coordinator.schema_inference import SchemaInferrer
 from sink_job.coordinator.schema_resolver import SchemaResolver
 from sink_job.ledger.schemas import KnownSchemas, SchemaStore
 from sink_job.s3 import S3Client
-from sink_job.writer.partition_writer import TaskResult
+from sink_job.tasks.write import TaskResult
 
 
 class RoundSchemas:

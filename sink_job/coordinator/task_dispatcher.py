@@ -16,6 +16,7 @@ from sink_job.api.enums import OnDataLoss, Tolerance
 from sink_job.api.errors import DataLoss, RebuildRejected, TopicNotFound, TransientError
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.codecs.required_columns import required_columns
 from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS
 from sink_job.coordinator.context import CoordinatorContext
 from sink_job.coordinator.planner import RoundPlan
@@ -25,10 +26,12 @@ from sink_job.engine.types import Engine, Range, TaskProcessor
 from sink_job.ledger.schemas import KnownSchemas
 from sink_job.ledger.state import ClosedObject, LedgerState, OpenObject, PartitionState
 from sink_job.ledger.store import Intent, Ledger
-from sink_job.writer.object_rebuilder import MissingRecords, RebuildInput, RebuildResult, RebuildTask, all_missing
-from sink_job.writer.partition_writer import TaskInput, TaskResult, WriteTask
-from sink_job.writer.record_pipeline import RecordPipeline
-from sink_job.writer.task_attempt import RoundParameters
+from sink_job.partitioning.object_keys import object_key
+from sink_job.tasks.parameters import RoundParameters
+from sink_job.tasks.rebuild import MissingRecords, RebuildInput, RebuildResult, all_missing
+from sink_job.tasks.write import TaskInput, TaskResult
+from sink_job.writer.object_rebuilder import RebuildTask
+from sink_job.writer.partition_writer import WriteTask
 
 _log = logging.getLogger(__name__)
 
@@ -49,18 +52,18 @@ class TaskDispatcher:
     def __init__(
         self,
         sink: Sink,
-        world: CoordinatorContext,
+        context: CoordinatorContext,
         ledger: Ledger,
-        held: RetentionChecker,
+        retention: RetentionChecker,
         schemas: Callable[[], KnownSchemas],
     ) -> None:
         """`schemas` returns the schema ids that this driver has resolved."""
         self._sink = sink
         self._schemas = schemas
-        self._context = world
+        self._context = context
         self._ledger = ledger
-        self._retention = held
-        self._engine: Engine = world.engine
+        self._retention = retention
+        self._engine: Engine = context.engine
         self._in_process = False
         self._intended: dict[str, tuple[int, int]] = {}
         self._intents = 0
@@ -103,13 +106,13 @@ class TaskDispatcher:
         Raises DataLoss when Kafka no longer holds the records, or holds other ones; TransientError when new uploads
         disappear repeatedly.
         """
-        partial = self._sink.spec.on_data_loss is OnDataLoss.CONTINUE
+        accepts_loss = self._sink.spec.on_data_loss is OnDataLoss.CONTINUE
         done: dict[TopicPartition, RebuildResult] = {}
         left = dict(inputs)
         for _ in range(MAX_REBUILD_ATTEMPTS):
-            done |= self._rebuild_retained(left, state, now=now, settings=settings, partial=partial)
+            done |= self._rebuild_retained(left, state, now=now, settings=settings, accepts_loss=accepts_loss)
             missing = ((tp, each) for tp, result in sorted(done.items()) for each in result.missing)
-            loss = next(((tp, each) for tp, each in missing if not (partial and each.is_loss)), None)
+            loss = next(((tp, each) for tp, each in missing if not (accepts_loss and each.is_loss)), None)
             if loss is not None:
                 self._abort(done.values())
                 raise _loss(*loss)
@@ -139,39 +142,39 @@ class TaskDispatcher:
         *,
         now: int,
         settings: int,
-        partial: bool,
+        accepts_loss: bool,
     ) -> dict[TopicPartition, RebuildResult]:
-        """One attempt; with `partial` from the records that Kafka still holds."""
+        """One attempt; with `accepts_loss` from the records that Kafka still holds."""
         for attempt in range(1, MAX_REBUILD_ROUNDS + 1):
-            gone = self._retention.deleted(inputs, state.kafka)
-            for tp in sorted(gone) if not partial else ():
-                raise self._deleted(tp, gone[tp], inputs[tp], self.pipeline(state, settings))
-            for why in sorted(set(gone.values())):
+            deleted = self._retention.deleted(inputs, state.kafka)
+            for tp in sorted(deleted) if not accepts_loss else ():
+                raise self._deleted(tp, deleted[tp], inputs[tp], object_settings(state, settings))
+            for why in sorted(set(deleted.values())):
                 _log.warning("%s: its unpublished objects cannot be rebuilt and are lost", why)
-            offset_ranges = {tp: one.offset_range() for tp, one in inputs.items() if tp not in gone}
+            offset_ranges = {tp: one.offset_range() for tp, one in inputs.items() if tp not in deleted}
             try:
-                held = self._retention.retained(offset_ranges) if partial and offset_ranges else offset_ranges
+                retained = self._retention.retained(offset_ranges) if accepts_loss and offset_ranges else offset_ranges
                 retained_inputs = {
-                    tp: msgspec.structs.replace(inputs[tp], partial=partial)
-                    for tp, (start, end) in held.items()
+                    tp: msgspec.structs.replace(inputs[tp], partial=accepts_loss)
+                    for tp, (start, end) in retained.items()
                     if start < end
                 }
-                results = self._rebuild(retained_inputs, held, state, now=now, settings=settings)
+                results = self._rebuild(retained_inputs, retained, state, now=now, settings=settings)
                 break
             except TopicNotFound:
                 if attempt == MAX_REBUILD_ROUNDS:
                     raise
             except DataLoss:
-                if not partial or attempt == MAX_REBUILD_ROUNDS:
+                if not accepts_loss or attempt == MAX_REBUILD_ROUNDS:
                     raise
         return {tp: results.get(tp) or all_missing(one) for tp, one in inputs.items()}
 
-    def _deleted(self, tp: TopicPartition, why: str, inputs: RebuildInput, pipeline: RecordPipeline) -> DataLoss:
+    def _deleted(self, tp: TopicPartition, why: str, inputs: RebuildInput, settings: ObjectSettings) -> DataLoss:
         """The error for the first object of a topic-partition that no longer exists in Kafka."""
         objects: tuple[ClosedObject | OpenObject, ...] = (*inputs.closed, *inputs.open)
         o = min(objects, key=lambda each: each.first)
         more = f", and {len(objects) - 1:,} more of this topic-partition" if len(objects) > 1 else ""
-        key = f"s3://{self._context.s3.bucket}/{pipeline.key(tp, o.path, o.first)}"
+        key = f"s3://{self._context.s3.bucket}/{object_key(settings, tp.topic, o.path, tp.partition, o.first)}"
         return DataLoss(
             f"the unpublished object {key} of {tp} (offsets {o.first} to {o.last}){more} has to be rebuilt, since its "
             f"upload or its staged remainder is lost, and {why}. Nothing was changed. To accept the loss and "
@@ -203,13 +206,9 @@ class TaskDispatcher:
         )
         return {tp: msgspec.msgpack.decode(result, type=RebuildResult) for tp, result in raw.items()}
 
-    def pipeline(self, state: LedgerState, settings: int) -> RecordPipeline:
-        """The pipeline of the settings of claim `settings`."""
-        return RecordPipeline.of(ObjectSettings.model_validate_json(state.settings[settings]), self._sink.spec.errors)
-
     def _run(
         self,
-        share: Callable[[RoundParameters], TaskProcessor],
+        task_type: Callable[[RoundParameters], TaskProcessor],
         state: LedgerState,
         *,
         now: int,
@@ -219,26 +218,26 @@ class TaskDispatcher:
         inputs: Mapping[TopicPartition, bytes],
         schemas: KnownSchemas | None,
     ) -> dict[TopicPartition, bytes]:
-        columns = self.pipeline(state, settings).columns
-        work = partial(share, self._parameters(state, now, settings, schemas))
+        columns = required_columns(object_settings(state, settings))
+        create_task = partial(task_type, self._parameters(state, now, settings, schemas))
         self._check_retention({tp: r.start for tp, r in ranges.items()})
         try:
-            return self._engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, factory=work)
+            return self._engine.run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, factory=create_task)
         except (DataLoss, TransientError):
             self._check_retention({tp: r.start for tp, r in ranges.items()})
             raise
 
     def _parameters(self, state: LedgerState, now: int, settings: int, schemas: KnownSchemas | None) -> RoundParameters:
-        world, errors = self._context, self._sink.spec.errors
-        budget, part_buffers = world.current_task_memory() or (world.budget, world.part_buffers)
-        memory, slots = world.container() or (0, None)
-        threads = max(world.threads, part_buffers)
+        context, errors = self._context, self._sink.spec.errors
+        budget, part_buffers = context.current_task_memory() or (context.budget, context.part_buffers)
+        memory, slots = context.container() or (0, None)
+        threads = max(context.threads, part_buffers)
         if self._in_process:
             memory, slots = 0, None
             budget = min(budget, IN_PROCESS_BUDGET)
             threads = part_buffers = min(part_buffers, IN_PROCESS_PART_BUFFERS)
         return RoundParameters(
-            s3=world.s3,
+            s3=context.s3,
             root=self._ledger.root,
             shaping_json=state.settings[settings],
             settings_record=settings,
@@ -258,11 +257,11 @@ class TaskDispatcher:
 
     def _check_retention(self, starts: Mapping[TopicPartition, int]) -> None:
         """Raises DataLoss when Kafka's logs start after these offsets."""
-        held = self._context.admin.beginning_offsets(list(starts)) if starts else {}
-        gone = {tp: held[tp] for tp, start in starts.items() if held.get(tp, start) > start}
-        if not gone:
+        beginnings = self._context.admin.beginning_offsets(list(starts)) if starts else {}
+        deleted = {tp: beginnings[tp] for tp, start in starts.items() if beginnings.get(tp, start) > start}
+        if not deleted:
             return
-        ranges = ", ".join(f"{tp}: {starts[tp]} to {first - 1}" for tp, first in sorted(gone.items()))
+        ranges = ", ".join(f"{tp}: {starts[tp]} to {first - 1}" for tp, first in sorted(deleted.items()))
         raise DataLoss(
             f"Kafka no longer holds offsets that are not in S3 yet ({ranges}): retention has deleted them. Increase "
             "the topic's retention. To continue without these records, set spec.onDataLoss: Continue."
@@ -284,6 +283,11 @@ class TaskDispatcher:
                 settings=tuple(sorted(state.settings.values())),
             )
         )
+
+
+def object_settings(state: LedgerState, settings: int) -> ObjectSettings:
+    """The settings of the claim with the number `settings`."""
+    return ObjectSettings.model_validate_json(state.settings[settings])
 
 
 def _loss(tp: TopicPartition, missing: MissingRecords) -> DataLoss | RebuildRejected:

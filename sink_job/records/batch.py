@@ -23,6 +23,10 @@ NO_SCHEMA: Final = -1
 
 Offsets = npt.NDArray[np.int64]
 
+SchemaCheck = Callable[[str, str], bool]
+"""(schema of the open object, schema of the record) -> whether the record closes the object. Both are ids, and the
+record is one of the batch."""
+
 ProjectedSizes = Callable[[str, npt.NDArray[np.intp]], npt.NDArray[np.int64]]
 """(id of a schema, rows of the batch) -> the sizes of these records in bytes, projected to the schema. Called only for
 records that do not close an object with this schema."""
@@ -39,6 +43,7 @@ class Rows:
     `sizes`: bytes; None if no rule depends on sizes.
     `schemas`: index of each record's schema in `schema_ids`, or NO_SCHEMA; None if no record has a schema.
     `schema_ids`: the ids of the distinct schemas.
+    `closes`: whether a record closes an open object with another schema; None: it always does.
     `projected_sizes`: None if records are written as they came.
     """
 
@@ -49,6 +54,7 @@ class Rows:
     sizes: npt.NDArray[np.int64] | None = None
     schemas: npt.NDArray[np.int32] | None = None
     schema_ids: list[str] = field(default_factory=list)
+    closes: SchemaCheck | None = None
     projected_sizes: ProjectedSizes | None = None
 
     def __len__(self) -> int:
@@ -64,6 +70,7 @@ class Rows:
             sizes=None if self.sizes is None else self.sizes[start:end],
             schemas=None if self.schemas is None else self.schemas[start:end],
             schema_ids=self.schema_ids,
+            closes=self.closes,
             projected_sizes=self._from(start),
         )
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -20,16 +18,13 @@ from sink_job.rotation.types import Close, ObjectId, OpenObjectState, RotationSt
 MAX_PARTS_BEFORE_CLOSE: Final = MAX_PARTS * 99 // 100
 """Number of full parts at which an object is closed, whatever the settings are: 9,900 of S3's 10,000."""
 
-SchemaCheck = Callable[[str, str], bool]
-"""(schema of the open object, schema of the record) -> whether the record closes the object. Both are ids."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class RotationPolicy:
     """When objects close; None is off. Counts are records, sizes are encoded bytes, times are ms.
 
-    `closes` decides about a record whose schema differs from that of the open object of its path (rule 3). None: each
-    such record closes it. `separate`: it never does, because a path has one open object for each schema.
+    A record whose schema differs from that of the open object of its path closes it, unless the batch decides otherwise
+    (rule 3, `Rows.closes`). `separate`: it never does, because a path has one open object for each schema.
     An object that no setting closes is closed before it reaches S3's limit of 10,000 parts.
     """
 
@@ -42,7 +37,6 @@ class RotationPolicy:
     max_open_time: int | None = None
     per_object: bool = False
     separate: bool = False
-    closes: SchemaCheck | None = None
 
     @classmethod
     def of(cls, shaping: ObjectSettings) -> RotationPolicy:
@@ -73,7 +67,6 @@ class RotationContext:
         self.settings = settings
         self.now = now
         self.state = state
-        self.closes: SchemaCheck = cache(settings.closes or operator.ne)
         self.open = {self.slot(each.path, each.schema): each for each in objects}
 
     @property

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.records.batch import NO_SCHEMA, REJECTED, Rows
+from sink_job.records.batch import NO_SCHEMA, REJECTED, Rows, SchemaCheck
 from sink_job.rotation.types import Append, ObjectId
 
 Ints = npt.NDArray[np.int64]
@@ -43,6 +44,7 @@ class AcceptedRows:
 
     def __init__(self, rows: Rows, *, separate: bool = False) -> None:
         self.paths, self.schema_ids, self._projected_sizes = rows.paths, rows.schema_ids, rows.projected_sizes
+        self.closes: SchemaCheck | None = None if rows.closes is None else cache(rows.closes)
         self._rows: Indices | None = None
         codes, offsets, times, sizes, schemas = rows.codes, rows.offsets, rows.times, rows.sizes, rows.schemas
         if len(codes) and int(codes.min()) < 0:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.records.batch import NO_SCHEMA
+from sink_job.records.batch import NO_SCHEMA, SchemaCheck
 from sink_job.rotation.policy import RotationContext
 from sink_job.rotation.row_index import AcceptedRows, Codes, Indices, Ints, first_true
 from sink_job.rotation.types import OpenObjectState
@@ -71,22 +71,22 @@ class BatchSchemas:
 
     def closes(self, targets: Codes, records: Codes) -> Mask:
         """Rules 1 and 3 for pairs of an open object's code (or _NOT_OPEN) and a record's."""
-        presence, settings = self.presence_differs(targets, records), self._rotation.settings
-        if settings.separate:
+        presence = self.presence_differs(targets, records)
+        if self._rotation.settings.separate:
             return presence
         different: Mask = (targets != records) & (targets != _NOT_OPEN)
-        if settings.closes is None:
+        if (check := self._accepted.closes) is None:
             return different
         pairs = np.flatnonzero(different & ~presence)
-        presence[pairs] = self._checked(targets[pairs], records[pairs])
+        presence[pairs] = self._checked(check, targets[pairs], records[pairs])
         return presence
 
-    def _checked(self, targets: Codes, records: Codes) -> Mask:
-        """Asks `RotationContext.closes` once for each distinct pair."""
+    def _checked(self, check: SchemaCheck, targets: Codes, records: Codes) -> Mask:
+        """Asks `check` once for each distinct pair."""
         combined = targets.astype(np.int64) * len(self.ids) + records
         distinct, inverse = np.unique(combined, return_inverse=True)
         pairs = (divmod(pair, len(self.ids)) for pair in distinct.tolist())
-        answers = [self._rotation.closes(self.ids[target], self.ids[record]) for target, record in pairs]
+        answers = [check(self.ids[target], self.ids[record]) for target, record in pairs]
         return np.array(answers, np.bool_)[inverse]
 
 

@@ -13,7 +13,6 @@ from sink_job.connect.compatibility import closes, rejection
 from sink_job.connect.schema import Schema, schema_id
 from sink_job.converters.base import BatchSource, Converted, SchemaColumn, ValueConverter
 from sink_job.records.batch import NO_SCHEMA, REJECTED, Rows
-from sink_job.rotation.policy import RotationPolicy
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline, RejectedRow
 
 
@@ -24,10 +23,6 @@ class RecordSchemas:
     def __init__(self, compatibility: SchemaCompatibility) -> None:
         self._compatibility = compatibility
         self._by_id: dict[str, Schema] = {}
-
-    def rotation_policy(self, policy: RotationPolicy) -> RotationPolicy:
-        """The policy, with the comparison of versions if records are projected."""
-        return replace(policy, closes=self._closes) if self._compatibility.projects else policy
 
     def _closes(self, of_object: str, of_record: str) -> bool:
         return closes(self._compatibility, self._by_id[of_object], self._by_id[of_record])
@@ -41,7 +36,9 @@ class RecordSchemas:
         if not distinct:
             return rows, errors
         codes: dict[str | None, int] = {None: NO_SCHEMA} | {id_: code for code, id_ in enumerate(distinct)}
-        return replace(rows, schemas=np.array([codes[id_] for id_ in ids], np.int32), schema_ids=distinct), errors
+        schema_codes = np.array([codes[id_] for id_ in ids], np.int32)
+        check = self._closes if self._compatibility.projects else None
+        return replace(rows, schemas=schema_codes, schema_ids=distinct, closes=check), errors
 
     def _without_version(
         self, prepared: PreparedBatch, schemas: Sequence[Schema | None]

@@ -86,9 +86,8 @@ class Simulation:
         """`offsets`: list the offsets of each object. `schema` is that of `spec.format.schema`; None if there is none,
         or it is not known."""
         pipeline = replace(RecordPipeline.of(_plain(sink.shaping()), sink.spec.errors), containers=None)
-        pipeline = with_value_schema(pipeline, sink.shaping(), schema)
+        self._pipeline = with_value_schema(pipeline, sink.shaping(), schema)
         self._schemas = RecordSchemas(sink.spec.schema_compatibility)
-        self._pipeline = replace(pipeline, rotation_policy=self._schemas.rotation_policy(pipeline.rotation_policy))
         self._tolerant = sink.spec.errors.tolerance is Tolerance.ALL
         self._offsets = offsets
         self._partitions: dict[TopicPartition, _Partition] = {}

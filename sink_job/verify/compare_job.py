@@ -17,6 +17,7 @@ import msgspec
 from sink_job.api.errors import DataLoss
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.codecs.required_columns import required_columns
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Columns, Engine, Range, stateless
 from sink_job.ledger.state import ClosedObject
@@ -24,7 +25,6 @@ from sink_job.s3 import S3Settings
 from sink_job.verify.compare_task import CompareInput, CompareSettings, ExpectedObject, compare_range
 from sink_job.verify.evidence import Evidence, ReportProgress
 from sink_job.verify.results import ComparisonResult, PartitionResult
-from sink_job.writer.record_pipeline import RecordPipeline
 
 CHUNK_BYTES = 1 << 30
 """Size of the objects of a chunk, in stored bytes. A chunk can be larger, since it ends only between objects."""
@@ -69,7 +69,7 @@ def compare(
         budget=context.budget,
         generation=generation,
     )
-    columns = _columns(evidence, errors)
+    columns = _columns(evidence)
     while _next_chunks(comparisons, context, settings, columns):
         done = [comparison.total for comparison in comparisons.values()]
         report(
@@ -107,9 +107,9 @@ def _next_chunks(
     return False
 
 
-def _columns(evidence: Evidence, errors: ErrorsSpec) -> Columns:
+def _columns(evidence: Evidence) -> Columns:
     """All columns that any of the settings require."""
-    required = [RecordPipeline.of(shaping, errors).columns for shaping in evidence.shapings.values()]
+    required = [required_columns(shaping) for shaping in evidence.shapings.values()]
     return Columns(*(any(column) for column in zip(*required, strict=True)))
 
 

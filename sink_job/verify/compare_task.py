@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
@@ -36,6 +36,7 @@ from sink_job.writer.large_batches import prepared_parts
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
 from sink_job.writer.row_selection import object_rows
 from sink_job.writer.row_slices import RowSlice
+from sink_job.writer.schema_stores import SchemaStores
 
 CHECKSUM_BATCH = 1 << 15
 """Number of offsets of an object per checksum calculation."""
@@ -99,18 +100,22 @@ class _Comparer:
         self.tp = tp
         self.s3 = connect(settings.s3)
         copies = schemas_root(settings.root, settings.generation)
-        schemas = LedgerSchemas(self.s3, copies)
+        stores = SchemaStores(
+            LedgerSchemas(self.s3, copies),
+            ObjectSchemas(self.s3, settings.root),
+            LedgerFieldIds(self.s3, settings.root),
+        )
         self.pipelines = {
             number: RecordPipeline.of(
-                ObjectSettings.model_validate_json(settings.shapings[number]), settings.errors, schemas
-            ).with_object_schemas(ObjectSchemas(self.s3, settings.root), LedgerFieldIds(self.s3, settings.root))
+                ObjectSettings.model_validate_json(settings.shapings[number]), settings.errors, stores
+            )
             for number in {chunk.settings, *(o.settings for o in chunk.objects)}
         }
         self.committed = chunk.committed
         self.ahead = sorted(chunk.objects, key=lambda o: o.first, reverse=True)
         self.current: list[_Object] = []
         self.result = ComparisonResult()
-        self._rejecting = LedgerSchemas(self.s3, copies, prefer_unknown=True)
+        self._rejecting = replace(stores, registered=LedgerSchemas(self.s3, copies, prefer_unknown=True))
         smallest, largest = STEPS
         self.step = max(smallest, min(largest, settings.budget // (2 * max(1, most_open(chunk.objects)))))
         self.settings = chunk.settings
@@ -187,7 +192,7 @@ class _Comparer:
         before = [o.expected for o in self.current if o.expected.first <= offsets[0]]
         if before:
             self.settings = max(before, key=lambda o: o.first).settings
-        pipeline = self.pipelines[self.settings].with_table(self._rejecting)
+        pipeline = self.pipelines[self.settings].with_stores(self._rejecting)
         parts = prepared_parts(batch, 0, lambda part, clock: pipeline.prepare(part, clock, self.tp))
         codes = np.concatenate([prepared.rows.codes for _, _, prepared in parts])
         accepted = np.flatnonzero(codes >= 0)

@@ -6,85 +6,48 @@ topic does not have yet. Later tasks, rebuilds and `verify` read both from the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
 from sink_job.api.enums import OutputFormat
 from sink_job.api.job_sections import FormatSpec
 from sink_job.codecs.containers import EncoderOfKey, container_encoder
-from sink_job.connect.field_ids import FieldIds, field_paths, numbered
-from sink_job.connect.schema import Schema, schema_id
+from sink_job.connect.field_ids import FieldIds, field_paths
+from sink_job.connect.schema import Schema
 from sink_job.converters.base import Mask, SchemaColumn
 from sink_job.formats.base import ObjectEncoder
 from sink_job.records.batch import NO_SCHEMA
 from sink_job.records.fields import Rejections
-from sink_job.writer.projection import InMemoryObjectSchemas, ObjectSchemaStore
+from sink_job.writer.schema_stores import SchemaStores
 
 MAX_ENCODERS: Final = 100
 """Maximum number of schemas whose encoders a task keeps."""
 
 
-class FieldIdStore(Protocol):
-    """The field ids of the paths of each topic. An id never changes."""
-
-    def find(self, topic: str, paths: Sequence[str]) -> FieldIds: ...
-    def add(self, topic: str, paths: Sequence[str]) -> None: ...
-
-
-class InMemoryFieldIds:
-    """The field ids of one process."""
-
-    def __init__(self) -> None:
-        self.topics: dict[str, dict[str, int]] = {}
-
-    def find(self, topic: str, paths: Sequence[str]) -> FieldIds:
-        return self.topics[topic]
-
-    def add(self, topic: str, paths: Sequence[str]) -> None:
-        known = self.topics.setdefault(topic, {})
-        known |= numbered([path for path in paths if path not in known], len(known) + 1)
-
-
 @dataclass
 class ContainerSchemas:
-    """The schemas of objects in a store, and those of the last batch. Creates the encoders of objects."""
+    """The schemas of objects in the stores of a task. Creates the encoders of objects."""
 
     settings: FormatSpec
-    store: ObjectSchemaStore = field(default_factory=InMemoryObjectSchemas)
-    ids: FieldIdStore = field(default_factory=InMemoryFieldIds)
-    _batch: Mapping[str, Schema] = field(default_factory=dict)
+    stores: SchemaStores = field(default_factory=SchemaStores)
     _encoders: dict[tuple[str, str], EncoderOfKey] = field(default_factory=dict)
 
-    def with_stores(self, store: ObjectSchemaStore, ids: FieldIdStore) -> ContainerSchemas:
-        """The same settings with the schemas of `store` and the field ids of `ids`."""
-        return ContainerSchemas(self.settings, store, ids)
-
-    def add(self, schemas: SchemaColumn | None, skip: Mask) -> Rejections:
-        """Takes the schemas of the last batch. Returns the rows without a schema, which are data errors, without the
-        rows of the mask `skip`."""
-        self._batch = {} if schemas is None else {schema_id(each): each for each in schemas.schemas}
-        without = ~skip if schemas is None else (schemas.codes == NO_SCHEMA) & ~skip
-        reason = "the value has no schema, which the output needs"
-        return [(row, reason) for row in np.flatnonzero(without).tolist()]
-
-    def keep(self, topic: str, object_schema: str) -> None:
-        """Puts the schema of an object of `topic` that a record of the last batch has opened into the store, and its
-        field ids. Raises the errors of the stores."""
-        schema = self._batch[object_schema]
-        self.store.put(schema)
+    def keep(self, topic: str, schema: Schema) -> None:
+        """Puts the schema of an object of `topic` into the store, and its field ids. Raises the errors of the
+        stores."""
+        self.stores.objects.put(schema)
         if self._has_ids:
-            self.ids.add(topic, field_paths(schema))
+            self.stores.field_ids.add(topic, field_paths(schema))
 
     def schema(self, object_schema: str) -> Schema:
         """The schema with this id. Raises LedgerUnreadable and the errors of the store."""
-        return self._batch.get(object_schema) or self.store.find(object_schema)
+        return self.stores.objects.find(object_schema)
 
     def field_ids(self, topic: str, schema: Schema) -> FieldIds | None:
         """The field ids of `schema` in objects of `topic`; None if the output has none. Raises as `schema`."""
-        return self.ids.find(topic, field_paths(schema)) if self._has_ids else None
+        return self.stores.field_ids.find(topic, field_paths(schema)) if self._has_ids else None
 
     @property
     def _has_ids(self) -> bool:
@@ -100,3 +63,10 @@ class ContainerSchemas:
                 del self._encoders[next(iter(self._encoders))]
             self._encoders[topic, object_schema] = encoder_of
         return encoder_of(key)
+
+
+def without_schema(schemas: SchemaColumn | None, skip: Mask) -> Rejections:
+    """The rows without a schema, which are data errors in a container, without the rows of the mask `skip`."""
+    without = ~skip if schemas is None else (schemas.codes == NO_SCHEMA) & ~skip
+    reason = "the value has no schema, which the output needs"
+    return [(row, reason) for row in np.flatnonzero(without).tolist()]

@@ -7,7 +7,7 @@ the results of the round's other topic-partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.connect.schema import Schema
 from sink_job.formats.spill_buffer import SpillPool
-from sink_job.json.typed.inference import SampledValues
 from sink_job.ledger.offset_checksum import gap_checksum
 from sink_job.ledger.staging import StagedDataLost
 from sink_job.ledger.state import ClosedObject, OffsetChecksum, OpenObject, PartitionState, RotationRange
@@ -27,6 +27,7 @@ from sink_job.rotation.rotator import Rotator
 from sink_job.rotation.types import Append, Close, ObjectId, OpenObjectState, RotationState
 from sink_job.s3 import NoSuchUpload
 from sink_job.s3.checksums import combine_all
+from sink_job.tasks.write import MAX_UNRESOLVED, RejectedRecord, TaskCounters, TaskInput, TaskResult
 from sink_job.writer.large_batches import prepared_parts
 from sink_job.writer.object_writer import ObjectWriter, ObjectWriters
 from sink_job.writer.record_pipeline import PreparedBatch
@@ -34,68 +35,6 @@ from sink_job.writer.row_slices import RowSelection, RowSlice, row_slices
 from sink_job.writer.schema_sample import SchemaSample
 from sink_job.writer.size_limits import EncodedSize, SizeLimits, check_ranges, is_checked
 from sink_job.writer.task_attempt import TaskAttempt
-
-MAX_UNRESOLVED = 1_000
-"""Maximum number of unresolved schema ids that a task reports. It scans no further: the driver resolves no more between
-two rounds, and values with arbitrary bytes contain arbitrary ids."""
-
-
-class TaskInput(msgspec.Struct, frozen=True):
-    """A topic-partition's state and the range `[state.next, end)` to read; `close`: close all open objects at its
-    end."""
-
-    state: PartitionState
-    end: int
-    close: bool = False
-
-
-class RejectedRecord(msgspec.Struct, frozen=True):
-    """A rejected record: its offset and the reason."""
-
-    offset: int
-    message: str
-
-
-class TaskCounters(msgspec.Struct):
-    """Counters of a task. `records` and `bytes` (uncompressed) were written, `ignored` are null values that the policy
-    drops, `rejected` are invalid records that are tolerated, `dropped_properties` are properties of values that their
-    schemas lack."""
-
-    records: int = 0
-    bytes: int = 0
-    ignored: int = 0
-    rejected: int = 0
-    parts: int = 0
-    part_bytes: int = 0
-    staged_bytes: int = 0
-    dropped_properties: int = 0
-    spilled_bytes: int = 0
-    buffered_bytes: int = 0
-    requests: dict[str, int] = {}
-    retries: int = 0
-
-
-class TaskResult(msgspec.Struct, frozen=True):
-    """The result of one task. `lost` describes an upload or a staging object that no longer exists; the other fields
-    are then invalid, except `started_uploads`.
-
-    `started_uploads` are the uploads of this attempt, as (key, upload id). `error` is the record at which the sink has
-    to stop. `rejected` are the first of the tolerated invalid records. `unresolved` are (topic, schema id) of the
-    first ids in the range that the driver has not resolved, at most `MAX_UNRESOLVED`; `state.next` is then the first
-    record with one of them. `observed` is what the task knows of the values from there on, if their schema is to be
-    inferred.
-    """
-
-    state: PartitionState
-    counts: TaskCounters
-    closed: tuple[ClosedObject, ...] = ()
-    rotations: tuple[RotationRange, ...] = ()
-    error: RejectedRecord | None = None
-    rejected: tuple[RejectedRecord, ...] = ()
-    started_uploads: tuple[tuple[str, str], ...] = ()
-    lost: str | None = None
-    unresolved: tuple[tuple[str, str], ...] = ()
-    observed: SampledValues | None = None
 
 
 class WriteTask(TaskAttempt):
@@ -231,29 +170,32 @@ class PartitionWriter:
                 if step.ends_rotation:
                     self._end_rotation()
             else:
-                self._append(step.target, next(taken))
+                assert prepared is not None, "rows are appended from a batch"
+                self._append(step.target, next(taken), prepared.schemas)
 
-    def _append(self, target: ObjectId, rows: RowSlice) -> None:
-        self._writer(target, int(rows.offsets[0])).append(rows, self._unknown)
+    def _append(self, target: ObjectId, rows: RowSlice, schemas: Mapping[str, Schema]) -> None:
+        """Appends rows of a batch with these schemas."""
+        self._writer(target, int(rows.offsets[0]), schemas).append(rows, self._unknown)
         self._accepted += rows.checksum
         self._accepted_end = max(self._accepted_end, int(rows.offsets[-1]) + 1)
         self._counts.records += len(rows.offsets)
         self._counts.bytes += len(rows.data)
 
-    def _writer(self, target: ObjectId, first: int) -> ObjectWriter:
+    def _writer(self, target: ObjectId, first: int, schemas: Mapping[str, Schema]) -> ObjectWriter:
+        """The writer of an object; a new one has the schema `target.schema` of `schemas`."""
         if target not in self._writers:
             previous = self._inherited.get(target)
             assert previous is None or previous.settings == self._settings.settings_record, (
                 "an object is written under one number of settings"
             )
             if previous is None:
-                self._pipeline.keep_schema(self._tp.topic, target.schema)
+                self._pipeline.keep_schema(self._tp.topic, target.schema, schemas)
             self._writers[target] = self.objects.new(target, previous.first if previous else first, previous)
         return self._writers[target]
 
     def _close(self, objects: Iterable[OpenObjectState]) -> None:
         for state in objects:
-            writer = self._writer(state.id, state.first)
+            writer = self._writer(state.id, state.first, {})
             writer.finish()
             self._inherited.pop(state.id, None)
             self._closed.append((state, writer))

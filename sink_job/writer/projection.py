@@ -6,9 +6,9 @@ before the rotation has decided, and bytes after it; a row is projected once for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from sink_job.connect.schema import Schema, schema_id
 from sink_job.converters.base import Mask, SchemaColumn
 from sink_job.records.batch import NO_SCHEMA
 from sink_job.records.fields import Rejections
+from sink_job.writer.schema_stores import ObjectSchemaStore
 
 MAX_SCHEMAS_TOGETHER: Final = 8
 """Maximum number of schemas of a batch whose rows are projected together."""
@@ -35,38 +36,13 @@ Project = Callable[[Indices, Schema], pa.BinaryArray]
 """(rows of a batch, schema) -> these rows, encoded under the schema."""
 
 
-class ObjectSchemaStore(Protocol):
-    """The schemas of objects, by their ids (`schema_id`)."""
-
-    def find(self, object_schema: str) -> Schema: ...
-    def put(self, schema: Schema) -> None: ...
-
-
-class InMemoryObjectSchemas:
-    """The schemas of objects of one process."""
-
-    def __init__(self) -> None:
-        self.schemas: dict[str, Schema] = {}
-
-    def find(self, object_schema: str) -> Schema:
-        return self.schemas[object_schema]
-
-    def put(self, schema: Schema) -> None:
-        self.schemas[schema_id(schema)] = schema
-
-
-@dataclass
+@dataclass(frozen=True)
 class ProjectionRules:
-    """A value of `spec.schemaCompatibility` that projects, for the records of one task."""
+    """A value of `spec.schemaCompatibility` that projects. `store` has the schemas of the objects that were opened
+    before a batch."""
 
     mode: SchemaCompatibility
-    store: ObjectSchemaStore = field(default_factory=InMemoryObjectSchemas)
-    _batch: Mapping[str, Schema] = field(default_factory=dict)
-    """The schemas of the last batch, by their ids."""
-
-    def with_store(self, store: ObjectSchemaStore) -> ProjectionRules:
-        """The same rules with the schemas of `store`."""
-        return ProjectionRules(self.mode, store)
+    store: ObjectSchemaStore
 
     def rejections(self, schemas: SchemaColumn, skip: Mask) -> Rejections:
         """The rows that are data errors because of their schema, without the rows of the mask `skip`."""
@@ -76,35 +52,25 @@ class ProjectionRules:
         return [(row, str(reasons[schemas.codes[row]])) for row in rows.tolist()]
 
     def batch(self, schemas: SchemaColumn, skip: Mask, project: Project) -> BatchProjection:
-        """The projection of a batch with these schemas, without the rows of the mask `skip`. It is the last batch for
-        `closes` and `keep`."""
-        batch = BatchProjection(self.store, schemas, skip, project)
-        self._batch = batch.schemas
-        return batch
-
-    def closes(self, open_schema: str, record: str) -> bool:
-        """Whether a record of the last batch closes an open object; both are ids of schemas."""
-        return compatibility.closes(self.mode, self._schema(open_schema), self._schema(record))
-
-    def keep(self, object_schema: str) -> None:
-        """Puts the schema of an object that a record of the last batch has opened into the store."""
-        self.store.put(self._schema(object_schema))
-
-    def _schema(self, object_schema: str) -> Schema:
-        return self._batch.get(object_schema) or self.store.find(object_schema)
+        """The projection of a batch with these schemas, without the rows of the mask `skip`."""
+        return BatchProjection(self, schemas, skip, project)
 
 
 class BatchProjection:
     """Writes the rows of a batch under the schemas of objects. Projects each row once for each of these schemas."""
 
-    def __init__(self, store: ObjectSchemaStore, schemas: SchemaColumn, skip: Mask, project: Project) -> None:
+    def __init__(self, rules: ProjectionRules, schemas: SchemaColumn, skip: Mask, project: Project) -> None:
         self.ids = [schema_id(each) for each in schemas.schemas]
         self.schemas = dict(zip(self.ids, schemas.schemas, strict=True))
         """The schemas of the batch by their ids."""
-        self._store = store
+        self._rules = rules
         self._codes: Codes = np.where(skip, np.int32(NO_SCHEMA), schemas.codes)
         self._project = project
         self._targets: dict[str, _ProjectedRows] = {}
+
+    def closes(self, open_schema: str, record: str) -> bool:
+        """Whether a record of the batch closes an open object; both are ids of schemas."""
+        return compatibility.closes(self._rules.mode, self._schema(open_schema), self._schema(record))
 
     def sizes(self, target: str, rows: Indices) -> Ints:
         """The encoded sizes of `rows` under the schema with the id `target`, in bytes."""
@@ -155,7 +121,7 @@ class BatchProjection:
         return can_project(self.schemas[self.ids[code]], self._schema(target)) is None
 
     def _schema(self, target: str) -> Schema:
-        return self.schemas.get(target) or self._store.find(target)
+        return self.schemas.get(target) or self._rules.store.find(target)
 
 
 class _ProjectedRows:

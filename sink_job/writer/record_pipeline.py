@@ -5,7 +5,8 @@ The tasks of a round, rebuilds, `verify --deep` and the simulator all use it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -22,10 +23,9 @@ from sink_job.codecs.converters import converter_for
 from sink_job.codecs.formats import row_encoder
 from sink_job.codecs.record_fields import RecordFields
 from sink_job.connect.schema import Schema, schema_id
-from sink_job.converters.base import BatchSource, Converted, SchemaColumn, SchemaConverter, SchemaTable, ValueConverter
+from sink_job.converters.base import BatchSource, Converted, SchemaColumn, SchemaConverter, ValueConverter
 from sink_job.converters.projection import ProjectingConverter
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
-from sink_job.engine.types import Columns
 from sink_job.envelope.envelope import Envelopes, envelopes
 from sink_job.formats.base import ObjectEncoder, RowEncoder
 from sink_job.formats.compression import Compression, Uncompressed, compression_of
@@ -36,8 +36,9 @@ from sink_job.partitioning.partitioner import PathColumns, PathPartitioner, Sche
 from sink_job.records.batch import REJECTED_PATH, Rows
 from sink_job.records.fields import Rejections
 from sink_job.rotation.policy import RotationPolicy
-from sink_job.writer.container_schemas import ContainerSchemas, FieldIdStore
-from sink_job.writer.projection import BatchProjection, ObjectSchemaStore, ProjectionRules
+from sink_job.writer.container_schemas import ContainerSchemas, without_schema
+from sink_job.writer.projection import BatchProjection, ProjectionRules
+from sink_job.writer.schema_stores import SchemaStores
 
 MAX_REASON = 1000
 """Maximum length of the reason for a rejection. It can quote a schema or a value."""
@@ -61,7 +62,8 @@ class PreparedBatch:
     of a rejected record is undefined. `errors` are ascending; with tolerance None the sink stops before the first one.
     `ignored` is the number of null values that the policy drops.
 
-    `projection` writes rows under another schema; None if records are written as they came.
+    `schemas` are the schemas of the records by their ids. `projection` writes rows under another schema; None if
+    records are written as they came.
 
     `unresolved` are the schema ids that the driver has not resolved yet; the batch ends before the first record with
     one of them. `unknown` are the offsets of the rejected records whose schema id the registry does not know.
@@ -71,6 +73,7 @@ class PreparedBatch:
     encoded: pa.BinaryArray
     errors: list[RejectedRow]
     ignored: int
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
     projection: BatchProjection | None = None
     unresolved: tuple[str, ...] = ()
     unknown: tuple[int, ...] = ()
@@ -79,7 +82,7 @@ class PreparedBatch:
 
 @dataclass(frozen=True)
 class RecordPipeline:
-    """The settings of a sink, applied to its records."""
+    """The settings of a sink, applied to its records. What it knows of one batch is in the `PreparedBatch`."""
 
     shaping: ObjectSettings
     rotation_policy: RotationPolicy
@@ -89,22 +92,24 @@ class RecordPipeline:
     compression: Compression
     on_null: enums.OnNullValue
     fields: RecordFields
+    stores: SchemaStores
     reads_headers: bool = False
     projection: ProjectionRules | None = None
     containers: ContainerSchemas | None = None
     envelopes: Envelopes | None = None
 
     @classmethod
-    def of(cls, shaping: ObjectSettings, errors: ErrorsSpec, table: SchemaTable | None = None) -> RecordPipeline:
-        """`table` has the schemas of a registry. It may be set later, by `with_table`.
+    def of(cls, shaping: ObjectSettings, errors: ErrorsSpec, stores: SchemaStores | None = None) -> RecordPipeline:
+        """`stores`: without them, the schemas of objects are those of this process, and a registry has none.
 
         Raises ValueError for settings that the spec should have rejected.
         """
-        schemas = SchemaSettings.of(shaping, table)
+        stores = stores or SchemaStores()
+        schemas = SchemaSettings.of(shaping, stores.registered)
         if errors.on_null_value is enums.OnNullValue.WRITE:
             raise ValueError("onNullValue Write is not supported yet")
         partitioner = PathPartitioner.of(shaping)
-        fields = RecordFields.of(shaping, partitioner.fields, table)
+        fields = RecordFields.of(shaping, partitioner.fields, stores.registered)
         return cls(
             shaping=shaping,
             rotation_policy=RotationPolicy.of(shaping),
@@ -116,40 +121,37 @@ class RecordPipeline:
             compression=Uncompressed() if shaping.format.output.has_datums else compression_of(shaping.format),
             on_null=errors.on_null_value,
             fields=fields,
+            stores=stores,
             reads_headers=schemas is not None and schemas.needs_headers,
-            projection=_projection(shaping),
-            containers=ContainerSchemas(shaping.format) if shaping.format.output.has_datums else None,
+            projection=_projection(shaping, stores),
+            containers=_containers(shaping, stores),
             envelopes=envelopes(shaping.format),
-        )._with_closes()
+        )
 
-    def with_table(self, table: SchemaTable) -> RecordPipeline:
-        """The same pipeline with the schemas of `table`."""
-        converter = self.converter
-        if isinstance(converter, RegisteredConverter):
-            converter = converter.with_table(table)
-        return replace(self, converter=converter, fields=self.fields.with_table(table))
+    def with_stores(self, stores: SchemaStores) -> RecordPipeline:
+        """The same pipeline for a task with other stores. What was compiled is shared."""
+        converter, registered = self.converter, stores.registered
+        if isinstance(converter, RegisteredConverter) and registered is not None:
+            converter = converter.with_table(registered)
+        return replace(
+            self,
+            converter=converter,
+            fields=self.fields if registered is None else self.fields.with_table(registered),
+            stores=stores,
+            projection=_projection(self.shaping, stores),
+            containers=None if self.containers is None else _containers(self.shaping, stores),
+        )
 
-    def with_object_schemas(self, store: ObjectSchemaStore, ids: FieldIdStore) -> RecordPipeline:
-        """The same pipeline with the schemas of objects in `store` and their field ids in `ids`."""
-        containers = None if self.containers is None else self.containers.with_stores(store, ids)
-        if self.projection is None:
-            return replace(self, containers=containers)
-        return replace(self, projection=self.projection.with_store(store), containers=containers)._with_closes()
-
-    def _with_closes(self) -> RecordPipeline:
-        if self.projection is None:
-            return self
-        return replace(self, rotation_policy=replace(self.rotation_policy, closes=self.projection.closes))
-
-    def keep_schema(self, topic: str, object_schema: str | None) -> None:
-        """Stores the schema of an object of `topic` that the last batch has opened, if records are projected to it or
-        the object contains it, and the field ids in it. Raises the errors of the store."""
+    def keep_schema(self, topic: str, object_schema: str | None, schemas: Mapping[str, Schema]) -> None:
+        """Stores the schema of an object of `topic` that a record opens, if records are projected to it or the object
+        contains it, and the field ids in it. `schemas` are those of the record's batch. Raises the errors of the
+        store."""
         if object_schema is None:
             return
         if self.projection is not None:
-            self.projection.keep(object_schema)
+            self.stores.objects.put(schemas[object_schema])
         if self.containers is not None:
-            self.containers.keep(topic, object_schema)
+            self.containers.keep(topic, schemas[object_schema])
 
     def object_encoder(self, key: str, topic: str, object_schema: str | None) -> ObjectEncoder:
         """The encoder of the object `key` of `topic`. Raises as `ContainerSchemas.encoder`."""
@@ -159,23 +161,13 @@ class RecordPipeline:
         return self.containers.encoder(key, topic, object_schema)
 
     @property
-    def columns(self) -> Columns:
-        """The Kafka columns that `prepare` needs beside offset and value."""
-        return Columns(
-            timestamp=self.partitioner.needs_timestamp or self.envelopes is not None,
-            key=self.fields.needs_key or self.envelopes is not None,
-            headers=self.reads_headers or self.fields.needs_headers or self.envelopes is not None,
-            timestamp_type=self.envelopes is not None,
-        )
-
-    @property
     def needs_clock(self) -> bool:
         """Whether paths depend on the round clock."""
         return self.partitioner.needs_clock
 
     def path_clock(self, previous: int | None, now: int) -> int | None:
         """The clock to record for the paths of a round at clock `now`, in milliseconds; None where no path depends on
-        the clock. It stays at `before`, the topic-partition's path clock so far, while that gives the same time path:
+        the clock. It stays at `previous`, the topic-partition's path clock so far, while that gives the same time path:
         the offset ranges of such rounds are recorded as one."""
         if not self.needs_clock:
             return None
@@ -190,7 +182,7 @@ class RecordPipeline:
     def prepare(self, batch: pa.RecordBatch, now: int, tp: TopicPartition) -> PreparedBatch:
         """Converts a batch of `tp` and computes its paths; `now` is the round clock in ms.
 
-        `batch` contains `offset: int64` and `value: binary`, and the other columns that `columns` asks for.
+        `batch` contains `offset: int64` and `value: binary`, and the other columns that `required_columns` names.
         """
         converted = self.fields.add(self.converter.convert(batch.column("value"), self._source(batch, tp)), batch, tp)
         if converted.unresolved:
@@ -202,7 +194,7 @@ class RecordPipeline:
         rejected, ignored = self._nulls(converted)
         schemas, rejected = self._schemas(batch, tp, converted, rejected)
         if self.containers is not None:
-            rejected = [*rejected, *self.containers.add(schemas, _mask(converted, rejected))]
+            rejected = [*rejected, *without_schema(schemas, _mask(converted, rejected))]
         projection: BatchProjection | None = None
         if self.projection is not None and schemas is not None:
             rejected = [*rejected, *self.projection.rejections(schemas, _mask(converted, rejected))]
@@ -213,6 +205,8 @@ class RecordPipeline:
         codes = paths.codes
         rejected = [*rejected, *paths.rejected, *self._too_long(tp, paths.paths, codes, offsets)]
         encoded = self._encoded(converted, heads)
+        distinct = [] if schemas is None else schemas.schemas
+        schema_ids = list(map(schema_id, distinct))
         return PreparedBatch(
             rows=Rows(
                 offsets=offsets,
@@ -221,12 +215,14 @@ class RecordPipeline:
                 times=paths.times,
                 sizes=np.diff(arrow_columns.bounds(encoded)).astype(np.int64),
                 schemas=None if schemas is None else schemas.codes,
-                schema_ids=[] if schemas is None else [schema_id(each) for each in schemas.schemas],
+                schema_ids=schema_ids,
+                closes=None if projection is None else projection.closes,
                 projected_sizes=None if projection is None else projection.sizes,
             ),
             encoded=encoded,
             errors=[RejectedRow(row, int(offsets[row]), _shortened(message)) for row, message in sorted(rejected)],
             ignored=ignored,
+            schemas=dict(zip(schema_ids, distinct, strict=True)),
             projection=projection,
             unknown=tuple(offsets[converted.unknown].tolist()),
             dropped_properties=converted.dropped_properties,
@@ -333,9 +329,13 @@ def _mask(converted: Converted, rejected: Rejections) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _projection(shaping: ObjectSettings) -> ProjectionRules | None:
+def _projection(shaping: ObjectSettings, stores: SchemaStores) -> ProjectionRules | None:
     mode = shaping.schema_compatibility
-    return ProjectionRules(mode) if mode.projects and shaping.has_schemas else None
+    return ProjectionRules(mode, stores.objects) if mode.projects and shaping.has_schemas else None
+
+
+def _containers(shaping: ObjectSettings, stores: SchemaStores) -> ContainerSchemas | None:
+    return ContainerSchemas(shaping.format, stores) if shaping.format.output.has_datums else None
 
 
 def _schema_names(schemas: SchemaColumn | None) -> SchemaNames | None:

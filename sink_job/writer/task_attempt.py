@@ -3,7 +3,7 @@ share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from sink_job.api import memory_budget
@@ -13,39 +13,12 @@ from sink_job.api.spec import ObjectSettings
 from sink_job.engine.container_memory import keep_freed_memory, memory_limit, release_free_memory
 from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.object_schemas import ObjectSchemas
-from sink_job.ledger.schemas import KnownSchemas, LedgerSchemas, schemas_root
+from sink_job.ledger.schemas import LedgerSchemas, schemas_root
 from sink_job.ledger.staging import StagingReader, StagingWriter, new_prefix
-from sink_job.s3 import S3Settings, connect
+from sink_job.s3 import connect
+from sink_job.tasks.parameters import RoundParameters
 from sink_job.writer.record_pipeline import RecordPipeline
-
-
-@dataclass(frozen=True)
-class RoundParameters:
-    """Parameters of all tasks of a round. Picklable; contains no secret.
-
-    `shaping_json` are the current settings and `settings_record` is the number of the claim that contains them. `root`
-    is the ledger's prefix. `now` is the round clock in ms; sizes are bytes. `budget` and `part_buffers` are those of a
-    task if `slots` tasks share `memory` bytes; a container with less has a smaller budget. `slots` is None if the
-    budget does not depend on the container. `schemas` are the schema ids that the driver has resolved (None: a rebuild,
-    which reads all schemas of the ledger's `generation`).
-    """
-
-    s3: S3Settings
-    root: str
-    shaping_json: str
-    settings_record: int
-    tolerant: bool
-    on_null: OnNullValue
-    epoch: int
-    round: int
-    now: int
-    budget: int
-    threads: int
-    part_buffers: int
-    memory: int = 0
-    slots: int | None = None
-    schemas: KnownSchemas | None = None
-    generation: int = 1
+from sink_job.writer.schema_stores import SchemaStores
 
 
 class TaskAttempt:
@@ -60,8 +33,8 @@ class TaskAttempt:
             keep_freed_memory()
         self.s3 = connect(settings.s3)
         schemas = LedgerSchemas(self.s3, schemas_root(settings.root, settings.generation), settings.schemas)
-        self.pipeline = pipeline.with_table(schemas).with_object_schemas(
-            ObjectSchemas(self.s3, settings.root), LedgerFieldIds(self.s3, settings.root)
+        self.pipeline = pipeline.with_stores(
+            SchemaStores(schemas, ObjectSchemas(self.s3, settings.root), LedgerFieldIds(self.s3, settings.root))
         )
         self.staging = StagingWriter(self.s3, new_prefix(settings.root, settings.epoch, settings.round))
         self.staged = StagingReader(self.s3)

@@ -14,10 +14,12 @@ import pytest
 from sink_job.api.enums import ConverterType, OnNullValue
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.codecs.required_columns import required_columns
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.records.batch import REJECTED, REJECTED_PATH
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
+from sink_job.writer.schema_stores import SchemaStores
 from tests.unit.plain.encoders import ENCODERS, Pairs, encoded
 from tests.unit.rotation.settings import shaping
 
@@ -49,7 +51,7 @@ def by_field(*names: str, **sections: Any) -> dict[str, Any]:
 
 
 def pipeline(on_null: OnNullValue = OnNullValue.FAIL, table: Table | None = None, **sections: Any) -> RecordPipeline:
-    return RecordPipeline.of(shaping(**sections), ErrorsSpec(on_null_value=on_null), table)
+    return RecordPipeline.of(shaping(**sections), ErrorsSpec(on_null_value=on_null), SchemaStores(table))
 
 
 def prepare(
@@ -63,9 +65,10 @@ def prepare(
     """Prepares records with the columns that the pipeline asks for."""
     n = len(values or keys or headers or [None] * n)
     columns = {"offset": pa.array(range(10, 10 + n), pa.int64()), "value": pa.array(values or [b"{}"] * n, pa.binary())}
-    if found.columns.key:
+    required = required_columns(found.shaping)
+    if required.key:
         columns["key"] = pa.array(keys or [None] * n, pa.binary())
-    if found.columns.headers:
+    if required.headers:
         given = [[{"key": name, "value": value} for name, value in each] or None for each in headers or [()] * n]
         columns["headers"] = pa.array(given, HEADERS)
     return found.prepare(pa.record_batch(columns), 0, TP)
@@ -96,7 +99,7 @@ def messages(prepared: PreparedBatch) -> list[tuple[int, str]]:
     ids=["none", "value", "header", "key", "registered key", "registered key without headers"],
 )
 def test_key_and_headers_are_read_only_if_paths_need_them(sections: Any, key: bool, headers: bool) -> None:
-    columns = pipeline(**sections).columns
+    columns = required_columns(shaping(**sections))
     assert (columns.key, columns.headers, columns.timestamp) == (key, headers, False)
 
 
@@ -235,7 +238,7 @@ def avro_key(number: int, schema_id: int = ID_OF_KEY) -> bytes:
 
 
 def test_the_schema_of_a_key_is_found_under_the_id_of_keys() -> None:
-    found = pipeline(**by_field("$key.id", **REGISTERED)).with_table(KEYS)
+    found = pipeline(**by_field("$key.id", **REGISTERED)).with_stores(SchemaStores(KEYS))
     assert paths(prepare(found, keys=[avro_key(7), None, avro_key(8)])) == ["key.id=7", "key.id=null", "key.id=8"]
 
 

@@ -15,7 +15,7 @@ from sink_job.coordinator.progress import Progress
 from sink_job.coordinator.rejections import log_rejected
 from sink_job.ledger.state import ClosedObject, Extent, LedgerState, OffsetChecksum, OpenObject, PartitionState
 from sink_job.rotation.types import OpenObjectState, RotationState
-from sink_job.writer.partition_writer import RejectedRecord, TaskCounters, TaskResult
+from sink_job.tasks.write import RejectedRecord, TaskCounters, TaskResult
 from tests.unit.api.manifests import accepted
 
 NOW = 1_700_000_000_000

@@ -16,9 +16,8 @@ from sink_job.api.enums import OnNullValue, SchemaCompatibility
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.avro.encoder import TIMESTAMP_MS
-from sink_job.writer.container_schemas import InMemoryFieldIds
-from sink_job.writer.projection import InMemoryObjectSchemas
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
+from sink_job.writer.schema_stores import SchemaStores
 from tests.unit.avro.avro_data import Table
 from tests.unit.rotation.settings import shaping
 
@@ -63,8 +62,7 @@ def pipeline(
     """The pipeline of a sink with these settings of its format."""
     sections = shaping(format={"envelope": True, **of_format}, framing=framing, partitioner=partitioner)
     sections = sections.model_copy(update={"schema_compatibility": mode})
-    found = RecordPipeline.of(sections, ErrorsSpec(on_null_value=on_null), table)
-    return found.with_object_schemas(InMemoryObjectSchemas(), InMemoryFieldIds())
+    return RecordPipeline.of(sections, ErrorsSpec(on_null_value=on_null), SchemaStores(table))
 
 
 def batch(records: Sequence[Consumed]) -> pa.RecordBatch:

@@ -53,7 +53,7 @@ def object_of(found: RecordPipeline, records: Sequence[Consumed]) -> bytes:
     prepared = prepare(found, records)
     assert prepared.errors == []
     (schema,) = prepared.rows.schema_ids
-    found.keep_schema("flights", schema)
+    found.keep_schema("flights", schema, prepared.schemas)
     encoder = found.object_encoder("key", "flights", schema)
     header = encoder.header()
     block = encoder.block(b"".join(prepared.encoded.to_pylist()), len(header))
@@ -205,6 +205,7 @@ def test_fastavro_reads_keys_and_values_of_any_schema(
     accepted = [n for n in range(len(records)) if n not in {each.row for each in prepared.errors}]
     if accepted:
         (schema,) = prepared.rows.schema_ids
+        found.keep_schema("flights", schema, prepared.schemas)
         encoder = found.object_encoder("key", "flights", schema)
         header, content = encoder.header(), [prepared.encoded[n].as_py() for n in accepted]
         read_back = list(fastavro.reader(io.BytesIO(header + encoder.block(b"".join(content), len(header)).data)))

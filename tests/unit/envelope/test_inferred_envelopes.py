@@ -13,9 +13,8 @@ from sink_job.api.schema_section import INFERRED_ID, UnframedSettings
 from sink_job.avro.from_connect import avro_schema
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema
-from sink_job.writer.container_schemas import InMemoryFieldIds
-from sink_job.writer.projection import InMemoryObjectSchemas
 from sink_job.writer.record_pipeline import RecordPipeline
+from sink_job.writer.schema_stores import SchemaStores
 from tests.unit.avro.avro_data import Table
 from tests.unit.envelope.enveloped import Consumed, fields, prepare
 from tests.unit.rotation.settings import shaping
@@ -27,9 +26,7 @@ RECORDS = [Consumed(b"1"), Consumed(b'{"a": 1}', b"k"), Consumed(b'{"a": 2, "b":
 def pipeline(table: Table) -> RecordPipeline:
     given = {"envelope": True, "converter": "Json", "output": "Avro", "inference": "Once", "unknownFields": "Json"}
     sections = shaping(format=given).model_copy(update={"unframed": UnframedSettings(id=INFERRED_ID)})
-    return RecordPipeline.of(sections, ErrorsSpec(), table).with_object_schemas(
-        InMemoryObjectSchemas(), InMemoryFieldIds()
-    )
+    return RecordPipeline.of(sections, ErrorsSpec(), SchemaStores(table))
 
 
 def test_the_records_before_the_first_object_need_no_schema() -> None:
@@ -41,10 +38,9 @@ def test_the_records_before_the_first_object_need_no_schema() -> None:
 def test_the_value_in_the_envelope_has_the_inferred_schema_and_the_column_of_unknown_properties() -> None:
     found = pipeline(Table({INFERRED_ID: RegisteredSchema(INFERRED_ID, "FIELDS", FIELDS)}))
     prepared = prepare(found, RECORDS)
-    assert found.containers is not None
     assert prepared.rows.schemas is not None
     code = prepared.rows.schemas[1]
-    schema = found.containers.schema(prepared.rows.schema_ids[code])
+    schema = prepared.schemas[prepared.rows.schema_ids[code]]
     parsed = fastavro.parse_schema(json.loads(avro_schema(schema, DatumSettings())))
     rows: list[Any] = [
         fastavro.schemaless_reader(io.BytesIO(row[4:]), parsed) for row in prepared.encoded.to_pylist()[1:]

@@ -18,7 +18,7 @@ from sink_job.ledger.state import (
 )
 from sink_job.ledger.transitions import apply, diff, patch
 from sink_job.rotation.types import OpenObjectState, RotationState
-from sink_job.writer.object_rebuilder import RebuildInput, all_missing
+from sink_job.tasks.rebuild import RebuildInput, all_missing
 
 
 def opened(first: int, last: int, path: str = "a") -> OpenObject:

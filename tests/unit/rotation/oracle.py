@@ -8,9 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sink_job.records.batch import SchemaCheck
 from sink_job.rotation.policy import RotationPolicy
 
 TOMBSTONE = "tombstone"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedPolicy(RotationPolicy):
+    """A policy with the schema check of all batches, which the rotator gets with each batch."""
+
+    closes: SchemaCheck | None = None
+
+
+def check_of(settings: RotationPolicy) -> SchemaCheck | None:
+    return settings.closes if isinstance(settings, CheckedPolicy) else None
 
 
 @dataclass(frozen=True)
@@ -164,9 +176,10 @@ class NaiveRotator:
         target = next((o for o in self.open if o.path == path), None)
         if target is None or self.settings.separate or target.schema is None or schema is None:
             return False
-        if self.settings.closes is None:
+        check = check_of(self.settings)
+        if check is None:
             return target.schema != schema
-        return target.schema != schema and self.settings.closes(target.schema, schema)
+        return target.schema != schema and check(target.schema, schema)
 
     def cap_hit(self, path: str, schema: str | None) -> bool:
         cap = self.settings.max_open_objects

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.records.batch import NO_SCHEMA, REJECTED, REJECTED_PATH, Rows
+from sink_job.records.batch import NO_SCHEMA, REJECTED, REJECTED_PATH, Rows, SchemaCheck
 from sink_job.rotation.policy import RotationPolicy
 from sink_job.rotation.rotator import Rotator
 from sink_job.rotation.row_index import Indices
 from sink_job.rotation.types import Append, Close, ObjectId, OpenObjectState, RotationState, Step
-from tests.unit.rotation.oracle import NaiveObject, NaiveRotator, OneRecord, projected_size
+from tests.unit.rotation.oracle import NaiveObject, NaiveRotator, OneRecord, check_of, projected_size
 
 Cut = tuple[str, list[int], int, int, int | None, str | None]
 """An object: its path, offsets, bytes, the clock it was opened at, its base and its schema."""
@@ -28,8 +28,8 @@ class Round:
     end: int
 
 
-def rows_of(records: Sequence[OneRecord], *, projects: bool = False) -> Rows:
-    """The columns of `records`; times are there when any record has one."""
+def rows_of(records: Sequence[OneRecord], closes: SchemaCheck | None = None) -> Rows:
+    """The columns of `records`; times are there when any record has one. With `closes`, records are projected."""
     paths = list(dict.fromkeys(r.path for r in records if r.path is not None))
     codes = [
         (REJECTED_PATH if r.path_rejected else REJECTED) if r.path is None else paths.index(r.path) for r in records
@@ -50,7 +50,8 @@ def rows_of(records: Sequence[OneRecord], *, projects: bool = False) -> Rows:
         sizes=sizes,
         schemas=np.array(schema_codes, np.int32) if schemas else None,
         schema_ids=schemas,
-        projected_sizes=projected_sizes if projects else None,
+        closes=closes,
+        projected_sizes=projected_sizes if closes is not None else None,
     )
 
 
@@ -74,7 +75,7 @@ class Replay:
         rotator = Rotator(self.settings, self.state, self.objects, this.now)
         self.take(rotator.open_round())
         for batch in this.batches:
-            rows = rows_of(batch, projects=self.settings.closes is not None and not self.settings.separate)
+            rows = rows_of(batch, None if self.settings.separate else check_of(self.settings))
             self.take(rotator.add(rows), rows)
         self.take(rotator.close_round(this.end))
         self.state, self.objects = rotator.state, list(rotator.open.values())

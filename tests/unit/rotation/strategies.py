@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from sink_job.partitioning.time_zones import zone
-from sink_job.rotation.policy import RotationPolicy, SchemaCheck
+from sink_job.records.batch import SchemaCheck
 from sink_job.rotation.schedule import Schedule
-from tests.unit.rotation.oracle import TOMBSTONE, OneRecord
+from tests.unit.rotation.oracle import TOMBSTONE, CheckedPolicy, OneRecord
 from tests.unit.rotation.replay import Round
 
 SCHEMAS = ["s1", "s2", "s3", None]
@@ -27,7 +27,7 @@ def _check(pairs: set[tuple[str | None, str | None]]) -> SchemaCheck:
 
 
 settings = st.builds(
-    RotationPolicy,
+    CheckedPolicy,
     flush_size=small(12),
     interval=small(60),
     schedule=st.none()
@@ -40,7 +40,6 @@ settings = st.builds(
     separate=st.booleans(),
     closes=st.none() | st.sets(st.tuples(st.sampled_from(SCHEMAS), st.sampled_from(SCHEMAS))).map(_check),
 )
-
 
 GAPS = [0, 0, 0, 1, 5]
 DELAYS = [0, 0, 1, 1, 10, -15, 70]

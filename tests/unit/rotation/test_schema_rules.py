@@ -14,7 +14,7 @@ from sink_job.rotation.rotator import Rotator
 from sink_job.rotation.row_index import Indices
 from sink_job.rotation.schedule import Schedule
 from sink_job.rotation.types import ObjectId, RotationState
-from tests.unit.rotation.oracle import OneRecord
+from tests.unit.rotation.oracle import CheckedPolicy, OneRecord
 from tests.unit.rotation.replay import Replay, Round, naive, naive_cut, rows_of
 
 HOURLY = Schedule(zone("UTC"), HOUR)
@@ -109,14 +109,14 @@ def test_the_record_that_closes_for_its_schema_starts_the_interval() -> None:
 
 
 def test_a_function_decides_about_another_schema() -> None:
-    settings = RotationPolicy(closes=lambda of_object, of_record: (of_object, of_record) == ("s1", "s2"))
+    settings = CheckedPolicy(closes=lambda of_object, of_record: (of_object, of_record) == ("s1", "s2"))
     replay = run(settings, (0, [record(0), record(1, "s2"), record(2), record(3, "s3")]))
     assert closed(replay) == [[("a", "s1", [0])]]
     assert still_open(replay) == [("a", "s2", [1, 2, 3])]
 
 
 def test_the_function_compares_with_the_schema_of_the_object_not_of_the_previous_record() -> None:
-    settings = RotationPolicy(closes=lambda of_object, of_record: (of_object, of_record) == ("s2", "s3"))
+    settings = CheckedPolicy(closes=lambda of_object, of_record: (of_object, of_record) == ("s2", "s3"))
     assert still_open(run(settings, (0, [record(0), record(1, "s2"), record(2, "s3")]))) == [("a", "s1", [0, 1, 2])]
 
 
@@ -127,19 +127,19 @@ def test_the_function_is_asked_once_for_each_pair_of_schemas() -> None:
         asked.append((of_object, of_record))
         return False
 
-    replay = Replay(RotationPolicy(closes=closes))
+    replay = Replay(CheckedPolicy(closes=closes))
     replay.round(Round(0, [[record(offset, "s2" if offset % 2 else "s1") for offset in range(10_000)]], 10_000))
     assert asked == [("s1", "s2")]
 
 
 def test_projected_records_count_for_max_bytes_with_their_size_under_the_schema_of_the_object() -> None:
-    settings = RotationPolicy(closes=lambda of_object, of_record: False, max_bytes=12)
+    settings = CheckedPolicy(closes=lambda of_object, of_record: False, max_bytes=12)
     replay = run(settings, (0, [record(0, "s2"), record(1, "s1"), record(2, "s2"), record(3, "s2")]))
     assert closed(replay) == [[("a", "s2", [0, 1])]]  # 1 byte, and 1 + 10 bytes as s2
 
 
 def test_with_scope_object_projected_records_count_for_max_bytes_too() -> None:
-    settings = RotationPolicy(closes=lambda of_object, of_record: False, max_bytes=12, per_object=True)
+    settings = CheckedPolicy(closes=lambda of_object, of_record: False, max_bytes=12, per_object=True)
     records = [record(0, "s2"), record(1, "s1", "b"), record(2, "s1"), record(3, "s1", "b")]
     replay = run(settings, (0, records))
     assert closed(replay) == [[("a", "s2", [0, 2])]]
@@ -153,8 +153,9 @@ def test_the_size_under_another_schema_is_computed_only_for_records_that_are_pro
         asked.append((schema, rows.tolist()))
         return np.ones(len(rows), np.int64)
 
-    settings = RotationPolicy(closes=lambda of_object, of_record: of_record == "s3", max_bytes=100)
-    rows = rows_of([record(0), record(1, "s2"), record(2), record(3, "s3"), record(4, "s2")])
+    settings = CheckedPolicy(closes=lambda of_object, of_record: of_record == "s3", max_bytes=100)
+    records = [record(0), record(1, "s2"), record(2), record(3, "s3"), record(4, "s2")]
+    rows = rows_of(records, settings.closes)
     Rotator(settings, RotationState.start(0), [], 0).add(dataclasses.replace(rows, projected_sizes=sizes))
     assert asked == [("s1", [1]), ("s3", [4])]
 

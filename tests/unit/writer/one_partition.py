@@ -21,9 +21,11 @@ from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, Part
 from sink_job.ledger.transitions import diff, patch
 from sink_job.s3 import S3Client, UploadedPart
 from sink_job.s3.checksums import crc64nvme
-from sink_job.writer.partition_writer import PartitionWriter, TaskInput, TaskResult
+from sink_job.tasks.parameters import RoundParameters
+from sink_job.tasks.write import TaskInput, TaskResult
+from sink_job.writer.partition_writer import PartitionWriter
 from sink_job.writer.record_pipeline import RecordPipeline
-from sink_job.writer.task_attempt import RoundParameters, TaskAttempt
+from sink_job.writer.task_attempt import TaskAttempt
 
 TP = TopicPartition("log", 0)
 

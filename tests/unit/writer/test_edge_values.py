@@ -22,6 +22,7 @@ from sink_job.avro import converter as avro_converter
 from sink_job.parquet import table_reader
 from sink_job.protobuf import converter as protobuf_converter
 from sink_job.writer.record_pipeline import RecordPipeline
+from sink_job.writer.schema_stores import SchemaStores
 from tests.unit.avro.avro_data import Table
 from tests.unit.rotation.settings import shaping
 from tests.unit.writer.edge_values import CASES, EDGES, MIB_10, TEXTS, Edge, ordinary
@@ -90,7 +91,7 @@ class EdgePartition(ProjectingPartition):
     @property
     def pipeline(self) -> RecordPipeline:
         table = Table({each.schema.id: each.schema for each in self.edges if each.schema is not None})
-        return RecordPipeline.of(self.shaping, ErrorsSpec(), table).with_object_schemas(self.schemas, self.field_ids)
+        return RecordPipeline.of(self.shaping, ErrorsSpec(), SchemaStores(table, self.schemas, self.field_ids))
 
 
 def partition(converter: Of, output: OutputFormat, *edges: Edge) -> EdgePartition:

@@ -7,7 +7,7 @@ of `tests.unit.connect.oracle`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -24,14 +24,13 @@ from sink_job.ledger.offset_checksum import checksum
 from sink_job.ledger.state import ClosedObject
 from sink_job.rotation.policy import RotationPolicy
 from sink_job.s3 import S3Client, UploadedPart
-from sink_job.writer.container_schemas import InMemoryFieldIds
-from sink_job.writer.projection import InMemoryObjectSchemas
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.row_selection import object_rows
+from sink_job.writer.schema_stores import InMemoryFieldIds, InMemoryObjectSchemas, SchemaStores
 from tests.unit.avro.avro_data import Table, datum, framed, record, registered
 from tests.unit.connect import oracle
 from tests.unit.connect.strategies import mostly
-from tests.unit.rotation.oracle import NaiveObject, NaiveRotator, OneRecord
+from tests.unit.rotation.oracle import CheckedPolicy, NaiveObject, NaiveRotator, OneRecord
 from tests.unit.rotation.settings import shaping
 from tests.unit.writer.one_partition import TP, MemoryStore, OnePartition, batches
 
@@ -103,7 +102,7 @@ class ProjectingPartition(OnePartition):
     @property
     def pipeline(self) -> RecordPipeline:
         table = Table({str(each.version): registered(each.schema, version=each.version) for each in self.versions})
-        return RecordPipeline.of(self.shaping, ErrorsSpec(), table).with_object_schemas(self.schemas, self.field_ids)
+        return RecordPipeline.of(self.shaping, ErrorsSpec(), SchemaStores(table, self.schemas, self.field_ids))
 
     def content(self, o: ClosedObject) -> bytes:
         parts = cast("Parts", self.store).parts[o.upload]
@@ -176,7 +175,8 @@ def test_objects_of_random_versions_rounds_and_restarts_have_the_bytes_of_the_re
     sequence = [each for of_round in rounds for each in of_round]
     expected = Expected(mode, chosen, sequence)
     policy = RotationPolicy.of(one.shaping)
-    reference = Reference(replace(policy, closes=expected.closes), line=expected.line)
+    checked = CheckedPolicy(**vars(policy), closes=expected.closes)
+    reference = Reference(checked, line=expected.line)
     for number, of_round in enumerate(rounds):
         start = one.state.next
         is_last = number == len(rounds) - 1
@@ -283,7 +283,7 @@ def test_a_record_in_no_version_of_its_subject_is_rejected_once() -> None:
     table = Table({"1": registered(ONE.schema, version=1), "7": registered(ONE.schema)})
     valid, invalid = framed(7, ONE.data(0)[5:]), framed(7, b"")
     (batch,) = batches(0, [valid, ONE.data(1), invalid])
-    prepared = one.pipeline.with_table(table).prepare(batch, 0, TP)
+    prepared = one.pipeline.with_stores(SchemaStores(table)).prepare(batch, 0, TP)
     assert [(error.row, "no version" in error.message) for error in prepared.errors] == [(0, True), (2, False)]
     assert prepared.rows.codes.tolist() == [-1, 0, -1]
 

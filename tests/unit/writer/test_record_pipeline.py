@@ -10,6 +10,7 @@ import pytest
 from sink_job.api.enums import OnNullValue
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.codecs.required_columns import required_columns
 from sink_job.partitioning.object_keys import extension
 from sink_job.records.batch import REJECTED, REJECTED_PATH
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
@@ -77,8 +78,8 @@ def test_a_path_that_is_rejected_is_an_error_of_its_own_kind() -> None:
 
 def test_kafka_timestamps_are_asked_for_only_when_they_are_used() -> None:
     time = {"type": "Hourly", "timezone": "UTC", "timestampExtractor": "Record"}
-    assert pipeline(partitioner=time).columns.timestamp
-    assert not pipeline().columns.timestamp
+    assert required_columns(shaping(partitioner=time)).timestamp
+    assert not required_columns(shaping()).timestamp
     prepared = prepare(pipeline(partitioner=time), [b"1", b"2"], timestamps=[0, -1])
     assert prepared.rows.paths == ["year=1970/month=01/day=01/hour=00"]
     assert [error.message for error in prepared.errors] == ["the record has no Kafka timestamp"]

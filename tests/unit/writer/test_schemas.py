@@ -20,8 +20,8 @@ from sink_job.connect.schema import Schema, SchemaType, schema_id
 from sink_job.converters.base import BatchSource, Converted, SchemaColumn
 from sink_job.ledger.offset_checksum import checksum
 from sink_job.ledger.state import SourceRange
+from sink_job.tasks.write import MAX_UNRESOLVED
 from sink_job.writer.object_writer import extend_sources, spans
-from sink_job.writer.partition_writer import MAX_UNRESOLVED
 from sink_job.writer.row_selection import group_by_id, select_rows
 from tests.unit.rotation.settings import shaping
 from tests.unit.writer.one_partition import TP, OnePartition, batches

@@ -9,7 +9,9 @@ import pyarrow as pa
 from sink_job.api.enums import SchemaIdLocation
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.codecs.required_columns import required_columns
 from sink_job.writer.record_pipeline import RecordPipeline
+from sink_job.writer.schema_stores import SchemaStores
 from tests.unit.avro.avro_data import Table, datum, framed, record, registered
 from tests.unit.rotation.settings import shaping
 
@@ -21,7 +23,8 @@ def pipeline(id_in: SchemaIdLocation = SchemaIdLocation.VALUE, **sections: Any) 
     table = Table({"1": registered(LINE)}, unknown=("8",))
     framing = {"type": "Confluent", "subjects": "TopicName", "idIn": id_in}
     given_format = {"converter": "Avro", **sections.pop("format", {})}
-    return RecordPipeline.of(shaping(format=given_format, framing=framing, **sections), ErrorsSpec(), table)
+    settings = shaping(format=given_format, framing=framing, **sections)
+    return RecordPipeline.of(settings, ErrorsSpec(), SchemaStores(table))
 
 
 def line(a: str, schema_id: int = 1) -> bytes:
@@ -73,8 +76,8 @@ def test_a_converter_without_schemas_has_no_ids_to_resolve() -> None:
 
 
 def test_headers_are_read_only_if_ids_can_be_in_them() -> None:
-    assert not pipeline().columns.headers
-    assert pipeline(SchemaIdLocation.EITHER).columns.headers
+    assert not required_columns(pipeline().shaping).headers
+    assert required_columns(pipeline(SchemaIdLocation.EITHER).shaping).headers
 
 
 def test_an_id_in_a_header_is_found() -> None:

@@ -18,8 +18,9 @@ from sink_job.api.job_sections import KeySettings
 from sink_job.api.quantities import GI, MI
 from sink_job.api.spec import ObjectSettings
 from sink_job.s3 import S3Settings
+from sink_job.tasks.parameters import RoundParameters
 from sink_job.writer import task_attempt
-from sink_job.writer.task_attempt import RoundParameters, TaskAttempt, fit_container
+from sink_job.writer.task_attempt import TaskAttempt, fit_container
 
 PART = 25 * MI
 SHAPING = ObjectSettings(s3=KeySettings(part_size=PART))
