@@ -27,7 +27,8 @@ from sink_job.connect.field_ids import numbered
 from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.formats.base import ObjectEncoder
-from sink_job.formats.part_assembler import PartAssembler, Remainder
+from sink_job.formats.part_assembler import NewBytes, PartAssembler
+from sink_job.formats.remainder import Remainder
 from sink_job.ledger import generations, publisher, schemas, sequence, session, state, takeover
 from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.open_uploads import open_uploads
@@ -210,8 +211,9 @@ def row_groups_forgotten() -> Patches:
     """The footer does not name the row groups of earlier rounds."""
     original = PartAssembler.take_remainder
 
-    def take_remainder(self: PartAssembler) -> Remainder:
-        return replace(original(self), keeps_index=False)
+    def take_remainder(self: PartAssembler) -> Remainder[NewBytes]:
+        left = original(self)
+        return replace(left, index=left.index._replace(keeps_staged=False))
 
     return [patch.object(PartAssembler, "take_remainder", take_remainder)]
 

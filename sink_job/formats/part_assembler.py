@@ -11,7 +11,6 @@ a slow stream of records does not read its staged remainder again in every round
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.datum_rows import split_indexes, with_length
+from sink_job.formats.remainder import Remainder
 from sink_job.formats.spill_buffer import SpillBuffer, SpillPool
 
 Ends = npt.NDArray[np.int64]
@@ -31,32 +31,21 @@ class StagedPrefix(NamedTuple):
     load: Callable[[], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Remainder:
-    """The bytes of an open object at the end of a round that fill no part.
+class NewBytes(NamedTuple):
+    """Bytes of a round. `keeps_staged`: whether the staged bytes of earlier rounds still precede them."""
 
-    `blocks`, `partial_block` and `index`: new bytes to stage.
-    `keeps_blocks`, `keeps_partial_block` and `keeps_index`: whether the staged bytes of earlier rounds still precede
-    them.
-    """
-
-    blocks: bytes
-    partial_block: bytes
-    keeps_blocks: bool
-    keeps_partial_block: bool
-    index: bytes
-    keeps_index: bool
+    data: bytes
+    keeps_staged: bool
 
 
 NOTHING = StagedPrefix(0, bytes)
+NOTHING_STAGED = Remainder(NOTHING, NOTHING, NOTHING)
 
 
 class PartAssembler:
     """Assembles the rows of one object into parts.
 
-    `blocks` are staged bytes of complete blocks that do not fill a part. `partial_block` are the staged uncompressed
-    rows of the incomplete block. `index` are the staged indexes of all blocks, for the footer. `position` is the size
-    of the parts of earlier rounds.
+    `staged` is the remainder of earlier rounds. `position` is the size of their parts in bytes.
     """
 
     def __init__(
@@ -65,17 +54,14 @@ class PartAssembler:
         part_size: int,
         encoder: ObjectEncoder,
         spool: SpillPool,
-        blocks: StagedPrefix = NOTHING,
-        partial_block: StagedPrefix = NOTHING,
-        index: StagedPrefix = NOTHING,
+        staged: Remainder[StagedPrefix] = NOTHING_STAGED,
         position: int = 0,
     ) -> None:
         self._part_size = part_size
         self._encoder = encoder
         self._position = position
-        self._blocks = _Pending(spool.hold(), blocks)
-        self._partial_block = _Pending(spool.hold(), partial_block)
-        self._index = _Pending(spool.hold(), index)
+        self._pending = staged.map(lambda prefix: _Pending(spool.hold(), prefix))
+        self._blocks, self._partial_block, self._index = self._pending
 
     @property
     def encoded_bytes(self) -> int:
@@ -133,22 +119,14 @@ class PartAssembler:
         if last := self._blocks.take():
             yield last
 
-    def take_remainder(self) -> Remainder:
+    def take_remainder(self) -> Remainder[NewBytes]:
         """Ends the round with an open object: removes and returns the bytes that fill no part, for staging."""
-        return Remainder(
-            blocks=self._blocks.take_new(),
-            partial_block=self._partial_block.take_new(),
-            keeps_blocks=self._blocks.staged.size > 0,
-            keeps_partial_block=self._partial_block.staged.size > 0,
-            index=self._index.take_new(),
-            keeps_index=self._index.staged.size > 0,
-        )
+        return self._pending.map(lambda pending: NewBytes(pending.take_new(), pending.staged.size > 0))
 
     def compact(self) -> None:
         """Reads the staged bytes of earlier rounds. `take_remainder` then returns them together with the new ones."""
-        self._blocks.load()
-        self._partial_block.load()
-        self._index.load()
+        for pending in self._pending:
+            pending.load()
 
 
 class _Pending:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sink_job.api.spec import ObjectSettings
 from sink_job.ledger.offset_checksum import total_checksum
-from sink_job.ledger.state import LedgerState, PartitionState
+from sink_job.ledger.state import NOTHING_STAGED, LedgerState, PartitionState
 from sink_job.rotation.types import RotationState
 
 
@@ -69,7 +69,7 @@ def without_open_bytes(p: PartitionState) -> PartitionState:
         return p
     if p.accepted == total_checksum(p.open):
         return rewind(p)
-    bare = tuple(replace(o, upload=None, parts=(), blocks=(), partial_block=(), index=()) for o in p.open)
+    bare = tuple(replace(o, upload=None, parts=(), **NOTHING_STAGED.as_dict()) for o in p.open)
     return replace(p, open=bare)
 
 

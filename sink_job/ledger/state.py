@@ -10,11 +10,12 @@ epoch, sizes are bytes.
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.formats.remainder import Remainder
 from sink_job.rotation.types import ObjectId, OpenObjectState, RotationState
 
 FORMAT = 8
@@ -38,6 +39,9 @@ class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     offset: int
     length: int
     crc: int
+
+
+NOTHING_STAGED: Final[Remainder[tuple[Extent, ...]]] = Remainder((), (), ())
 
 
 class SourceRange(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -71,9 +75,8 @@ class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """An object that is being written: its state for the rotation, its uploaded parts, and the location of its staged
     remainder.
 
-    `blocks` are bytes of complete blocks (rows, gzip members, Avro blocks, row groups) that do not fill a part yet.
-    `partial_block` is the incomplete block: uncompressed rows. `index` is what the footer needs of each complete block
-    (formats/datum_rows.py). `settings` is the number of the claim with the object's settings.
+    `settings` is the number of the claim with the object's settings. `blocks`, `partial_block` and `index` are the
+    extents of the remainder (`Remainder`).
     """
 
     state: OpenObjectState
@@ -115,7 +118,13 @@ class OpenObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return self.state.size
 
     @property
+    def remainder(self) -> Remainder[tuple[Extent, ...]]:
+        """The staged extents of each kind of bytes."""
+        return Remainder(self.blocks, self.partial_block, self.index)
+
+    @property
     def staged(self) -> tuple[Extent, ...]:
+        """The staged extents."""
         return self.blocks + self.partial_block + self.index
 
 
@@ -237,6 +246,11 @@ class KeptParts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     blocks: int = 0
     partial_block: int = 0
     index: int = 0
+
+    @property
+    def remainder(self) -> Remainder[int]:
+        """The numbers of the lists of the remainder."""
+        return Remainder(self.blocks, self.partial_block, self.index)
 
 
 class PartitionDelta(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -8,6 +8,7 @@ P4, P5, P9).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import add
 
 import msgspec
 
@@ -37,9 +38,7 @@ def diff(old: PartitionState | None, new: PartitionState) -> PartitionDelta:
                 o,
                 parts=o.parts[keep.parts :],
                 sources=o.sources[keep.sources :],
-                blocks=o.blocks[keep.blocks :],
-                partial_block=o.partial_block[keep.partial_block :],
-                index=o.index[keep.index :],
+                **o.remainder.combine(keep.remainder, lambda extents, kept: extents[kept:]).as_dict(),
             )
         )
         kept.append(keep)
@@ -61,13 +60,12 @@ def patch(old: PartitionState | None, delta: PartitionDelta) -> PartitionState:
             objects[o.id] = o
             continue
         previous = objects[o.id]
+        kept = previous.remainder.combine(keep.remainder, lambda extents, number: extents[:number])
         objects[o.id] = msgspec.structs.replace(
             o,
             parts=previous.parts[: keep.parts] + o.parts,
             sources=previous.sources[: keep.sources] + o.sources,
-            blocks=previous.blocks[: keep.blocks] + o.blocks,
-            partial_block=previous.partial_block[: keep.partial_block] + o.partial_block,
-            index=previous.index[: keep.index] + o.index,
+            **kept.combine(o.remainder, add).as_dict(),
         )
     return msgspec.structs.replace(delta.state, open=tuple(sorted(objects.values(), key=lambda o: o.first)))
 
@@ -77,9 +75,7 @@ def _kept(old: OpenObject, new: OpenObject) -> KeptParts:
     return KeptParts(
         parts=_common(old.parts, new.parts) if old.upload == new.upload else 0,
         sources=_common(old.sources, new.sources),
-        blocks=_common(old.blocks, new.blocks),
-        partial_block=_common(old.partial_block, new.partial_block),
-        index=_common(old.index, new.index),
+        **old.remainder.combine(new.remainder, _common).as_dict(),
     )
 
 

@@ -112,9 +112,7 @@ class _Rebuilder:
                 offsets=writer.offsets,
                 upload=upload,
                 parts=parts,
-                blocks=staged.blocks,
-                partial_block=staged.partial_block,
-                index=staged.index,
+                **staged.as_dict(),
             )
             opened.append(rebuilt)
         return tuple(opened)

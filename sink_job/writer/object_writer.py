@@ -11,7 +11,6 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
-from dataclasses import dataclass
 from functools import cache
 
 import msgspec
@@ -22,9 +21,10 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.thread_pools import pool
 from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.part_assembler import PartAssembler, StagedPrefix
+from sink_job.formats.remainder import Remainder
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.staging import StagedDataLost, StagingReader, StagingWriter
-from sink_job.ledger.state import Extent, OffsetChecksum, OpenObject, Part, SourceRange
+from sink_job.ledger.state import NOTHING_STAGED, Extent, OffsetChecksum, OpenObject, Part, SourceRange
 from sink_job.rotation.types import ObjectId, OpenObjectState
 from sink_job.s3 import S3Client
 from sink_job.s3.checksums import crc64nvme
@@ -34,15 +34,6 @@ from sink_job.writer.task_attempt import TaskAttempt
 
 MAX_STAGED_EXTENTS = 16
 """Maximum number of staged extents of an object before they are compacted into one (P6)."""
-
-
-@dataclass(frozen=True, slots=True)
-class StagedRemainder:
-    """The extents of a staged remainder, as in `OpenObject`."""
-
-    blocks: tuple[Extent, ...]
-    partial_block: tuple[Extent, ...]
-    index: tuple[Extent, ...]
 
 
 @cache
@@ -97,6 +88,7 @@ class ObjectWriter:
         self.ranges: list[tuple[int, int]] = []
         """The offset ranges `[start, end)` of the appended rows, without breaks."""
         self._previous = previous
+        self._staged_before = previous.remainder if previous else NOTHING_STAGED
         self._uploads = uploads
         self._staged = staged
         self._upload = previous.upload if previous else None
@@ -107,9 +99,7 @@ class ObjectWriter:
             part_size=part_size,
             encoder=encoder,
             spool=spill,
-            blocks=self._inherited(previous.blocks if previous else ()),
-            partial_block=self._inherited(previous.partial_block if previous else ()),
-            index=self._inherited(previous.index if previous else ()),
+            staged=self._staged_before.map(self._inherited),
             position=sum(part.size for part in self._parts),
         )
         if previous and len(previous.staged) > MAX_STAGED_EXTENTS:
@@ -159,13 +149,10 @@ class ObjectWriter:
         for body in self._assembler.finish():
             self._send(body)
 
-    def stage(self, staging: StagingWriter) -> StagedRemainder:
+    def stage(self, staging: StagingWriter) -> Remainder[tuple[Extent, ...]]:
         """Stages the new bytes of the remainder; returns the extents of the whole remainder."""
-        left, previous = self._assembler.take_remainder(), self._previous
-        return StagedRemainder(
-            (previous.blocks if previous and left.keeps_blocks else ()) + staging.add(left.blocks),
-            (previous.partial_block if previous and left.keeps_partial_block else ()) + staging.add(left.partial_block),
-            (previous.index if previous and left.keeps_index else ()) + staging.add(left.index),
+        return self._assembler.take_remainder().combine(
+            self._staged_before, lambda new, before: (before if new.keeps_staged else ()) + staging.add(new.data)
         )
 
     @property
@@ -197,7 +184,7 @@ class ObjectWriter:
         *,
         settings: int,
         sources: tuple[SourceRange, ...],
-        remainder: StagedRemainder,
+        remainder: Remainder[tuple[Extent, ...]],
     ) -> OpenObject:
         """The object as the ledger stores it."""
         assert state.count == self.offsets.count, "the rotation counts the appended records"
@@ -209,9 +196,7 @@ class ObjectWriter:
             upload=upload,
             parts=parts,
             sources=sources,
-            blocks=remainder.blocks,
-            partial_block=remainder.partial_block,
-            index=remainder.index,
+            **remainder.as_dict(),
         )
 
     def _inherited(self, extents: tuple[Extent, ...]) -> StagedPrefix:

@@ -21,6 +21,7 @@ from sink_job.avro.container import AvroContainer, avro_codec, sync_marker
 from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.datum_rows import LengthPrefixed, datums
 from sink_job.formats.part_assembler import PartAssembler, StagedPrefix
+from sink_job.formats.remainder import Remainder
 from sink_job.formats.spill_buffer import SpillPool
 
 SCHEMA = {
@@ -73,17 +74,14 @@ def in_rounds(
     """The parts of an object whose rounds end before the rows `rounds`. Each round has a new assembler, which gets what
     the previous one has staged."""
     parts: list[bytes] = []
-    staged: list[list[bytes]] = [[], [], []]
+    staged: Remainder[list[bytes]] = Remainder([], [], [])
     for start, end in pairwise(sorted({0, len(rows), *(r for r in rounds if r < len(rows))})):
         with SpillPool(limit) as pool:
-            blocks, partial_block, index = map(prefix, staged)
             assembler = PartAssembler(
                 part_size=part_size,
                 encoder=encoder(),
                 spool=pool,
-                blocks=blocks,
-                partial_block=partial_block,
-                index=index,
+                staged=staged.map(prefix),
                 position=sum(map(len, parts)),
             )
             parts += append(assembler, rows[start:end])
@@ -91,10 +89,9 @@ def in_rounds(
                 return [*parts, *assembler.finish()]
             if compact:
                 assembler.compact()
-            left = assembler.take_remainder()
-            new = (left.keeps_blocks, left.blocks), (left.keeps_partial_block, left.partial_block)
-            for old, (keeps, data) in zip(staged, (*new, (left.keeps_index, left.index)), strict=True):
-                old[:] = [*(old if keeps else []), data]
+            staged = assembler.take_remainder().combine(
+                staged, lambda new, chunks: [*(chunks if new.keeps_staged else []), new.data]
+            )
     raise AssertionError("the last round closes the object")
 
 

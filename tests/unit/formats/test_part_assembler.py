@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from devtools.bucket_listing import decompressed
 from sink_job.formats.compression import Compression, Gzip, Uncompressed, Zstd
 from sink_job.formats.datum_rows import ConcatenatedBlocks
-from sink_job.formats.part_assembler import PartAssembler, StagedPrefix
+from sink_job.formats.part_assembler import NOTHING, PartAssembler, StagedPrefix
+from sink_job.formats.remainder import Remainder
 from sink_job.formats.spill_buffer import SpillPool
 
 
@@ -55,8 +56,7 @@ def test_parts_do_not_depend_on_batches_rounds_or_memory(
     rows: list[bytes], compression: Compression, part_size: int, limit: int, cuts: list[int], data: st.DataObject
 ) -> None:
     parts: list[bytes] = []
-    blocks: list[bytes] = []
-    partial_block: list[bytes] = []
+    before: Remainder[list[bytes]] = Remainder([], [], [])
     bounds = sorted({0, len(rows), *(c for c in cuts if c < len(rows))})
     for start, end in pairwise(bounds):
         with SpillPool(limit) as pool:
@@ -64,8 +64,7 @@ def test_parts_do_not_depend_on_batches_rounds_or_memory(
                 part_size=part_size,
                 encoder=ConcatenatedBlocks(compression),
                 spool=pool,
-                blocks=staged(blocks),
-                partial_block=staged(partial_block),
+                staged=before.map(staged),
             )
             middle = data.draw(st.integers(start, end))
             for batch in (rows[start:middle], rows[middle:end]):
@@ -76,9 +75,9 @@ def test_parts_do_not_depend_on_batches_rounds_or_memory(
                 break
             if data.draw(st.booleans()):
                 assembler.compact()
-            remainder = assembler.take_remainder()
-            blocks = (blocks if remainder.keeps_blocks else []) + [remainder.blocks]
-            partial_block = (partial_block if remainder.keeps_partial_block else []) + [remainder.partial_block]
+            before = assembler.take_remainder().combine(
+                before, lambda new, chunks: [*(chunks if new.keeps_staged else []), new.data]
+            )
     assert parts == in_one_batch(rows, compression, part_size)
 
 
@@ -106,8 +105,9 @@ def test_staged_bytes_of_earlier_rounds_are_not_read_before_a_part_needs_them() 
         raise AssertionError("read too early")
 
     with SpillPool(1 << 20) as pool:
-        prefix = StagedPrefix(50, never)
-        assembler = PartAssembler(part_size=100, encoder=ConcatenatedBlocks(Uncompressed()), spool=pool, blocks=prefix)
+        staged_bytes = Remainder(StagedPrefix(50, never), NOTHING, NOTHING)
+        encoder = ConcatenatedBlocks(Uncompressed())
+        assembler = PartAssembler(part_size=100, encoder=encoder, spool=pool, staged=staged_bytes)
         assert append(assembler, [b"x" * 49]) == []
         with pytest.raises(AssertionError, match="too early"):
             append(assembler, [b"x"])
