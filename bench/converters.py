@@ -44,7 +44,7 @@ _MEASURED: Final = (
     ConverterType.AVRO,
     ConverterType.PROTOBUF,
     ConverterType.JSON_SCHEMA,
-    ConverterType.JSON_ENVELOPE,
+    ConverterType.CONNECT_JSON,
 )
 ONE_BY_ONE: Final = "Avro, one by one"
 PROTOBUF_ONE_BY_ONE: Final = "Protobuf, one by one"
@@ -176,7 +176,7 @@ def batches_of(kind: ConverterType, *, large: bool) -> tuple[list[pa.BinaryArray
     if kind is ConverterType.JSON_SCHEMA:
         settings = SchemaSettings(Table(RegisteredSchema("1", "JSON", JSON_SCHEMA)), Framing(Layout.CONFLUENT))
         values = (b"\0\0\0\0\1" + text for text in values)
-    if kind is ConverterType.JSON_ENVELOPE:
+    if kind is ConverterType.CONNECT_JSON:
         values = _enveloped(_connect_schema(LARGE_SCHEMA if large else SMALL_SCHEMA), value)
     return [pa.array(list(itertools.islice(values, count)), pa.binary()) for _ in range(BATCHES)], settings
 

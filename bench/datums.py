@@ -27,7 +27,7 @@ from bench.converters import (
     small_value,
 )
 from sink_job.api.enums import CompressionCodec, ConverterType, OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import CompressionSpec, FormatSpec, ParquetSpec
 from sink_job.codecs.containers import container_encoder, datum_settings
 from sink_job.codecs.converters import converter_for
 from sink_job.connect.schema import RegisteredSchema
@@ -37,7 +37,7 @@ from sink_job.converters.wire_format import Framing, Layout
 from sink_job.formats.datum_rows import LengthPrefixed
 from sink_job.json.typed import datums as typed_datums
 
-PARQUET: Final = FormatSpec(output=OutputFormat.PARQUET, compression=CompressionCodec.SNAPPY)
+PARQUET: Final = FormatSpec(output=OutputFormat.PARQUET, compression=CompressionSpec(codec=CompressionCodec.SNAPPY))
 ONE_BY_ONE: Final = "JsonSchema, one by one"
 CASES: Final = {
     "JsonSchema": ConverterType.JSON_SCHEMA,
@@ -91,7 +91,7 @@ def _row_group_seconds(found: list[Converted], size: int, repeat: int) -> float:
     assert found[0].schemas is not None
     encoder = container_encoder(PARQUET, found[0].schemas.schemas[0])("key")
     rows = b"".join(b"".join(LengthPrefixed().encode(each.values).to_pylist()) for each in found)
-    times = PARQUET.row_group // len(rows) + 1
+    times = (PARQUET.parquet or ParquetSpec()).row_group // len(rows) + 1
     some = rows * times
 
     def encode() -> None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from msgspec import structs
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import AvroSpec, CompressionSpec, FormatSpec
 from sink_job.api.quantities import MI
 from sink_job.avro import to_connect as avro_to_connect
 from sink_job.avro.encoder import datum_encoder
@@ -106,9 +106,9 @@ def rows_of(shape: Shape, size: int, settings: FormatSpec) -> bytes:
 def measure(case: str, output: str, codec: str) -> dict[str, Any]:
     keep_freed_memory()  # as in a task
     shape = SHAPES[case]
-    settings = FormatSpec(output=OutputFormat(output), compression=CompressionCodec(codec))
+    settings = FormatSpec(output=OutputFormat(output), compression=CompressionSpec(codec=CompressionCodec(codec)))
     encoder = container_encoder(settings, schema_of(shape))("key")
-    size = SIZE if output == "Parquet" else settings.avro_block
+    size = SIZE if output == "Parquet" else (settings.avro or AvroSpec()).block
     encoder.block(rows_of(shape, 1 << 20, settings), 4)
     rows = rows_of(shape, size, settings)
     release_free_memory()

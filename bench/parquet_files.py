@@ -34,7 +34,7 @@ from pyspark.sql import SparkSession
 
 from demo.flights import Flights
 from sink_job.api.enums import OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec, ParquetSpec
 from sink_job.parquet.container import MAGIC, ParquetContainer, parquet_codec
 from sink_job.parquet.encodings import Encodings
 from sink_job.parquet.statistics import decoded_size, leaves
@@ -90,9 +90,9 @@ class _Columns:
 
 
 def by_s3sink(table: pa.Table, path: Path) -> None:
-    settings = FormatSpec(output=OutputFormat.PARQUET)
+    settings, block_size = FormatSpec(output=OutputFormat.PARQUET), ParquetSpec().row_group
     reader = cast("ParquetTableReader", _Columns(table.schema))
-    encoder = ParquetContainer(reader, parquet_codec(settings), block_size=settings.row_group, dictionary=True)
+    encoder = ParquetContainer(reader, parquet_codec(settings), block_size=block_size, dictionary=True)
     data, metadata = io.BytesIO(MAGIC), []
     data.seek(0, io.SEEK_END)
     step = max(1, len(table) * GROUP_BYTES // decoded_size(table))

@@ -20,14 +20,14 @@ from devtools.schema_registry.server import schema_registry
 
 OBJECT_BYTES = 50_000_000
 HOURLY = {"partitioner": {"type": "Hourly", "timezone": "UTC", "timestampExtractor": "Record"}}
-GZIP = {"format": {"compression": "Gzip"}}
+GZIP = {"format": {"compression": {"codec": "Gzip"}}}
 SETTINGS: Mapping[str, Mapping[str, Any]] = {"json": {}, "gzip": GZIP, "hourly": HOURLY}
 TYPED = {"converter": "JsonSchema", "schema": {"text": JSON_SCHEMA}}
 FORMATS: Mapping[str, Mapping[str, Any]] = {
     "json, none": {},
-    "json, zstd": {"compression": "Zstd"},
+    "json, zstd": {"compression": {"codec": "Zstd"}},
     "json to parquet, snappy": {**TYPED, "output": "Parquet"},
-    "json to parquet, zstd": {**TYPED, "output": "Parquet", "compression": "Zstd"},
+    "json to parquet, zstd": {**TYPED, "output": "Parquet", "compression": {"codec": "Zstd"}},
 }
 BY_FIELD = {"partitioner": {"type": "Field", "fields": ["path"]}}
 
@@ -69,7 +69,7 @@ def formats(plan: Plan) -> None:
         registry.seed(f"{avro.topic}-value", 1, 1, AVRO_SCHEMA)
         rows: dict[str, tuple[Case, Mapping[str, Any]]] = {key: (case, of) for key, of in FORMATS.items()}
         passed = {"converter": "Avro", "output": "Avro", "registry": {"url": [registry.url]}}
-        rows["avro to avro, null"] = avro, {**passed, "compression": "None"}
+        rows["avro to avro, null"] = avro, {**passed, "compression": {"codec": "None"}}
         rows["avro to parquet, snappy"] = avro, {**passed, "output": "Parquet"}
         with bench.passes(folder, bench.manifest("session", case, shape(case))) as runner:
             for turn in range(plan.repeat + 1):

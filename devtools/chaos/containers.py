@@ -33,9 +33,16 @@ _SCHEMA: Final = {
 
 
 def _format(output: str, compression: str, **more: Any) -> Mapping[str, Any]:
-    size = {"rowGroup": "1Mi"} if output == "Parquet" else {"avroBlock": "2Ki"}
+    size = {"parquet": {"rowGroup": "1Mi"}} if output == "Parquet" else {"avro": {"block": "2Ki"}}
     schema = {"text": json.dumps(_SCHEMA)}
-    return {"converter": "JsonSchema", "schema": schema, "output": output, "compression": compression, **size, **more}
+    return {
+        "converter": "JsonSchema",
+        "schema": schema,
+        "output": output,
+        "compression": {"codec": compression},
+        **size,
+        **more,
+    }
 
 
 FORMATS: Final = (

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 COMPATIBILITIES: Final = ("Backward", "None", "Forward", "Separate", "Full")
 OUTPUTS: Final[tuple[Mapping[str, Any], ...]] = (
-    {"output": "Parquet", "compression": "Snappy", "rowGroup": "1Mi"},
-    {"output": "Json", "compression": "Gzip"},
-    {"output": "Avro", "compression": "Zstd", "avroBlock": "2Ki"},
-    {"output": "Parquet", "compression": "Zstd", "rowGroup": "1Mi"},
+    {"output": "Parquet", "compression": {"codec": "Snappy"}, "parquet": {"rowGroup": "1Mi"}},
+    {"output": "Json", "compression": {"codec": "Gzip"}},
+    {"output": "Avro", "compression": {"codec": "Zstd"}, "avro": {"block": "2Ki"}},
+    {"output": "Parquet", "compression": {"codec": "Zstd"}, "parquet": {"rowGroup": "1Mi"}},
     {"output": "Json"},
-    {"output": "Avro", "compression": "None", "avroBlock": "2Ki"},
+    {"output": "Avro", "compression": {"codec": "None"}, "avro": {"block": "2Ki"}},
 )
 CONVERTERS: Final = ("Avro", "Avro", "JsonSchema", "Protobuf")
 

@@ -44,9 +44,9 @@ ROTATIONS: tuple[Mapping[str, Any], ...] = (
 
 FORMATS: tuple[Mapping[str, Any], ...] = (
     {"converter": "Json", "output": "Json"},
-    {"converter": "Json", "output": "Json", "compression": "Gzip"},
+    {"converter": "Json", "output": "Json", "compression": {"codec": "Gzip"}},
     {"converter": "Bytes", "output": "Bytes"},
-    {"converter": "Bytes", "output": "Bytes", "compression": "Zstd"},
+    {"converter": "Bytes", "output": "Bytes", "compression": {"codec": "Zstd"}},
 )
 CONTAINER_SHARE = 0.6
 """Fraction of the scenarios with Avro or Parquet objects."""

@@ -46,7 +46,7 @@ def json_schema_case(random: Random) -> Case:
 
 def json_envelope_case(random: Random) -> Case:
     return Case(
-        "JsonEnvelope",
+        "ConnectJson",
         _values([_envelope_text(random) for _ in range(4)], random),
         fields=random.choice(((), ("a", "b.c"))),
         decimals=random.choice(("Base64", "Numeric")),

@@ -43,7 +43,7 @@ TARGETS: Final[dict[str, Target]] = {
     "Avro": Target(avro_case, "AVRO"),
     "Protobuf": Target(protobuf_case, "PROTOBUF", lambda layout: Framing(layout, chooses_message=True)),
     "JsonSchema": Target(json_schema_case, "JSON"),
-    "JsonEnvelope": Target(json_envelope_case),
+    "ConnectJson": Target(json_envelope_case),
     "Cbor": Target(cbor_case),
     "MessagePack": Target(message_pack_case),
     "Json": Target(json_case, keeps_values=True),

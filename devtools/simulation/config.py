@@ -169,7 +169,7 @@ def _manifest(config: SimulationConfig, rng: random.Random) -> dict[str, Any]:
         kafka["startingOffsets"] = "Latest"
     spec: dict[str, Any] = {
         "kafka": kafka,
-        "format": {"compression": _compression(config, rng)},
+        "format": {"compression": {"codec": _compression(config, rng)}},
         "partitioner": partitioner,
         "rotation": _rotation(rng, partitioner),
         "rounds": {"minBytes": 0, "maxDelay": rng.choice(("1ms", "2s")), "maxRecords": rng.choice((2, 3, 5, 20))},

@@ -43,18 +43,23 @@ SCHEMAS = (
 have other ids if ids were numbers in the order of the schema."""
 
 
+def block_size(output: str, rng: random.Random) -> dict[str, Any]:
+    """The section of the output, Avro or Parquet, with the size of a block or row group in bytes."""
+    section, field = {"Avro": ("avro", "block"), "Parquet": ("parquet", "rowGroup")}[output]
+    return {section: {field: rng.choice((1, 100, 300, 2000))}}
+
+
 def change_output(spec: dict[str, Any], rng: random.Random) -> None:
     """Changes a manifest to one of the outputs. With Json it keeps its format."""
     output = rng.choice(("Avro", "Avro", "Parquet", "Parquet", "Json"))
-    size = {"Avro": "avroBlock", "Parquet": "rowGroup"}.get(output)
-    if size is None:
+    if output == "Json":
         return
     spec["format"] = {
         "converter": "JsonSchema",
         "output": output,
         "schema": {"text": rng.choice(SCHEMAS)},
-        "compression": rng.choice(CODECS[output]),
-        size: rng.choice((1, 100, 300, 2000)),
+        "compression": {"codec": rng.choice(CODECS[output])},
+        **block_size(output, rng),
     }
     spec["rotation"]["flushSize"] = rng.choice((2, 5, 30, 30))
     spec["s3"]["partSize"] = rng.choice((200, 500, 2000, 2000, 5000))

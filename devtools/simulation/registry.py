@@ -75,8 +75,8 @@ def change_output(spec: dict[str, Any], rng: random.Random) -> None:
     output = rng.choice(("Json", "Avro", "Parquet"))
     found: dict[str, Any] = {"converter": "Avro", "output": output, "registry": {"url": ["http://127.0.0.1:9"]}}
     if output != "Json":
-        found["compression"] = rng.choice(containers.CODECS[output])
-        found[{"Avro": "avroBlock", "Parquet": "rowGroup"}[output]] = rng.choice((1, 100, 300, 2000))
+        found["compression"] = {"codec": rng.choice(containers.CODECS[output])}
+        found |= containers.block_size(output, rng)
         spec["s3"]["partSize"] = rng.choice((200, 500, 2000, 2000, 5000))
     else:
         found["compression"] = spec["format"]["compression"]

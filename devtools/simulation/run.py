@@ -21,7 +21,8 @@ from devtools.simulation.kafka import SimulatedLog
 from devtools.simulation.oracle import Violation
 from devtools.simulation.scheduler import in_simulation
 from devtools.simulation.simulation import SETTINGS, Simulation
-from sink_job.api.job_sections import FormatSpec, KeySettings
+from sink_job.api.format_section import AvroSpec, ParquetSpec
+from sink_job.api.job_sections import KeySettings
 from sink_job.api.quantities import Size
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
@@ -131,8 +132,10 @@ def _seeded(rng: random.Random) -> Iterator[None]:
 @contextmanager
 def tiny_sizes() -> Iterator[None]:
     """Parts, blocks and row groups of a few records: objects of several of them out of little data."""
-    fields = (KeySettings.model_fields["part_size"], *map(FormatSpec.model_fields.get, ("row_group", "avro_block")))
-    sizes = [each for field in fields if field is not None for each in field.metadata if isinstance(each, Size)]
+    sections = ((KeySettings, "part_size"), (ParquetSpec, "row_group"), (AvroSpec, "block"))
+    sizes = [
+        each for section, name in sections for each in section.model_fields[name].metadata if isinstance(each, Size)
+    ]
     before = [(each, each.minimum) for each in sizes], Gzip.block_size, Zstd.block_size
     for each in sizes:
         object.__setattr__(each, "minimum", 1)

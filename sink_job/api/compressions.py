@@ -1,11 +1,11 @@
-"""Defaults of spec.format that depend on the output: the compression codecs of each one, and the unit of times."""
+"""The compression codecs of each output, and their levels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-from sink_job.api.enums import CompressionCodec, OutputFormat, TimeUnit
+from sink_job.api.enums import CompressionCodec, OutputFormat
 
 _ROWS: Final = (CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.ZSTD)
 
@@ -31,12 +31,24 @@ COMPRESSIONS: Final[Mapping[OutputFormat, tuple[CompressionCodec, ...]]] = {
 """The codecs of each output. The first one is the default."""
 
 
-def default_compression(settings: Mapping[str, Any]) -> CompressionCodec:
-    """The codec of `settings` without a codec: fields of spec.format by their Python names."""
-    return COMPRESSIONS[settings.get("output", OutputFormat.JSON)][0]
+class Levels(NamedTuple):
+    """The levels of a codec, `lowest` and `highest` inclusive."""
+
+    lowest: int
+    highest: int
+    default: int
 
 
-def default_time_unit(settings: Mapping[str, Any]) -> TimeUnit | None:
-    """The unit of times of `settings` without one, as in `default_compression`: None for another output than
-    Parquet."""
-    return TimeUnit.MICROS if settings.get("output") is OutputFormat.PARQUET else None
+_ISAL: Final = Levels(0, 3, 2)
+
+LEVELS: Final[Mapping[CompressionCodec, Levels]] = {
+    CompressionCodec.GZIP: _ISAL,
+    CompressionCodec.DEFLATE: _ISAL,
+    CompressionCodec.ZSTD: Levels(1, 19, 3),
+}
+"""The codecs with levels. Gzip in Parquet has a fixed one: Arrow writes it with zlib."""
+
+
+def has_levels(output: OutputFormat, codec: CompressionCodec) -> bool:
+    """Whether the level of the codec can be chosen in this output."""
+    return codec in LEVELS and (output, codec) != (OutputFormat.PARQUET, CompressionCodec.GZIP)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.compressions import COMPRESSIONS
+from sink_job.api.compressions import COMPRESSIONS, LEVELS, has_levels
 from sink_job.api.enums import (
     ConverterType,
     DecimalFormat,
@@ -45,7 +45,8 @@ _ROTATION: Final = ("spec", "rotation")
 _S3: Final = ("spec", "s3")
 _MEMORY: Final = ("spec", "executor", "memory")
 _SCALING: Final = ("spec", "executor", "scaling")
-_SCHEMA: Final = ("spec", "format", "schema")
+_FORMAT: Final = ("spec", "format")
+_SCHEMA: Final = (*_FORMAT, "schema")
 _ERRORS: Final = ("spec", "errors")
 _RESET: Final = ("spec", "offsets", "reset")
 
@@ -181,58 +182,76 @@ def _schema_compatibility(spec: Spec) -> Iterator[FieldError]:
         yield FieldError(here, message, (("spec", "format", "output"),))
 
 
-_WITH_FORMS: Final = (ConverterType.AVRO, ConverterType.PROTOBUF, ConverterType.JSON_ENVELOPE)
+_WITH_FORMS: Final = (ConverterType.AVRO, ConverterType.PROTOBUF, ConverterType.CONNECT_JSON)
+_COMPRESSION: Final[Path] = (*_FORMAT, "compression")
+_OUTPUT: Final[Path] = (*_FORMAT, "output")
 
 
 def _compression(spec: Spec) -> Iterator[FieldError]:
-    """Rejects a codec that the output does not have."""
-    output, codec = spec.format.output, spec.format.compression
+    """Rejects a codec that the output does not have, and a level that the codec does not have."""
+    output, codec = spec.format.output, spec.format.compression.codec
+    path, level_path = (*_COMPRESSION, "codec"), (*_COMPRESSION, "level")
     if codec not in COMPRESSIONS[output]:
         message = f"{codec} cannot be used with the output {output}: it has {', '.join(COMPRESSIONS[output])}"
-        yield FieldError(("spec", "format", "compression"), message, (("spec", "format", "output"),))
+        yield FieldError(path, message, (_OUTPUT,))
+        return
+    level = spec.format.compression.level
+    if level is None or "level" not in spec.format.compression.model_fields_set:
+        return
+    if not has_levels(output, codec):
+        having = [each for each in COMPRESSIONS[output] if has_levels(output, each)]
+        message = (
+            f"{level} has no effect: with the output {output}, {codec} has no levels, and {' and '.join(having)} "
+            f"{'has' if len(having) == 1 else 'have'}; remove it"
+        )
+        yield FieldError(level_path, message, (_OUTPUT, path))
+    elif not LEVELS[codec].lowest <= level <= LEVELS[codec].highest:
+        message = f"{level} is not a level of {codec}: use {LEVELS[codec].lowest} to {LEVELS[codec].highest}"
+        yield FieldError(level_path, message, (path,))
 
 
 def _forms_of_values(spec: Spec) -> Iterator[FieldError]:
     converter, output = spec.format.converter, spec.format.output
-    depends = (("spec", "format", "converter"), ("spec", "format", "output"))
+    depends = ((*_FORMAT, "converter"), _OUTPUT)
     for name, value, default in (
         ("decimals", spec.format.decimals, DecimalFormat.BASE64),
         ("timestamps", spec.format.timestamps, TimestampFormat.NUMBER),
     ):
         is_in_envelope = spec.format.envelope and name == "timestamps"  # that of the record
         if value is not default and converter not in _WITH_FORMS and not is_in_envelope:
-            message = f"{value} has no effect with the converter {converter}: remove it"
-            yield FieldError(("spec", "format", name), message, depends[:1])
+            message = (
+                f"{value} has no effect with the converter {converter}: it applies to {', '.join(_WITH_FORMS)}"
+                f"{', and to an envelope' if name == 'timestamps' else ''}; remove it"
+            )
+            yield FieldError((*_FORMAT, name), message, depends[:1])
         elif value is not default and output.has_datums:
             message = f"{value} has no effect with the output {output}, which has types for it: remove it"
-            yield FieldError(("spec", "format", name), message, depends[1:])
+            yield FieldError((*_FORMAT, name), message, depends[1:])
 
 
 def _forms_of_data(spec: Spec) -> Iterator[FieldError]:
     """Settings of the outputs Avro and Parquet."""
-    output, depends = spec.format.output, (("spec", "format", "output"),)
-    for name, value, default in (
-        ("logicalTypes", spec.format.logical_types, LogicalTypes.ALL),
-        ("connectNames", spec.format.connect_names, False),
+    output, value = spec.format.output, spec.format.logical_types
+    if value is not LogicalTypes.ALL and not output.has_datums:
+        message = f"{value} has no effect with the output {output}: remove it, or use the output Avro or Parquet"
+        yield FieldError((*_FORMAT, "logicalTypes"), message, (_OUTPUT,))
+
+
+def _sections_of_outputs(spec: Spec) -> Iterator[FieldError]:
+    """Each section of an output needs this output."""
+    output = spec.format.output
+    for name, section, of_output in (
+        ("parquet", spec.format.parquet, OutputFormat.PARQUET),
+        ("avro", spec.format.avro, OutputFormat.AVRO),
+        ("bytes", spec.format.bytes, OutputFormat.BYTES),
     ):
-        if value != default and not output.has_datums:
-            shown = "true" if value is True else value
-            message = f"{shown} has no effect with the output {output}: remove it, or use the output Avro or Parquet"
-            yield FieldError(("spec", "format", name), message, depends)
-
-
-def _forms_of_columns(spec: Spec) -> Iterator[FieldError]:
-    """Settings of the output Parquet that have no default for others."""
-    output, filters = spec.format.output, spec.format.bloom_filters
-    for name, value in (("timeUnit", spec.format.time_unit), ("bloomFilters", filters and ", ".join(filters))):
-        if value is not None and output is not OutputFormat.PARQUET:
-            message = (
-                f"{value} has no effect with the output {output}: it applies to the output Parquet only; remove it"
-            )
-            yield FieldError(("spec", "format", name), message, (("spec", "format", "output"),))
+        if section is not None and output is not of_output:
+            message = f"has no effect with the output {output}: it applies to the output {of_output}; remove it"
+            yield FieldError((*_FORMAT, name), message, (_OUTPUT,))
+    filters = spec.format.parquet and spec.format.parquet.bloom_filters
     for field, count in Counter(filters or ()).items():
         if count > 1:
-            yield FieldError(("spec", "format", "bloomFilters"), f"{field} is listed {count} times")
+            yield FieldError((*_FORMAT, "parquet", "bloomFilters"), f"{field} is listed {count} times")
 
 
 def _schemas_of_objects(spec: Spec) -> Iterator[FieldError]:
@@ -241,7 +260,7 @@ def _schemas_of_objects(spec: Spec) -> Iterator[FieldError]:
     if output.has_datums and not converter.has_schemas and not has_json_schema(spec):
         message = (
             f"{output} needs records with a schema, and those of the converter {converter} have none: use the "
-            "converter Avro, Protobuf or JsonSchema with registry or schema, JsonEnvelope, or Json with schema or "
+            "converter Avro, Protobuf or JsonSchema with registry or schema, ConnectJson, or Json with schema or "
             "inference"
         )
         depends = tuple(("spec", "format", name) for name in ("converter", "schema", "inference"))
@@ -389,7 +408,7 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     _compression,
     check_envelope,
     _forms_of_data,
-    _forms_of_columns,
+    _sections_of_outputs,
     _rotation,
     _object_size,
     _endpoint,

@@ -19,7 +19,7 @@ class IsolationLevel(StrEnum):
 
 class ConverterType(StrEnum):
     JSON = "Json"
-    JSON_ENVELOPE = "JsonEnvelope"
+    CONNECT_JSON = "ConnectJson"
     TEXT = "Text"
     BYTES = "Bytes"
     CBOR = "Cbor"
@@ -36,7 +36,7 @@ class ConverterType(StrEnum):
     @property
     def has_schemas(self) -> bool:
         """True if records have schemas."""
-        return self.needs_registry or self is ConverterType.JSON_ENVELOPE
+        return self.needs_registry or self is ConverterType.CONNECT_JSON
 
 
 class RegistryType(StrEnum):

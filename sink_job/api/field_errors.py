@@ -28,8 +28,27 @@ _MAPS_OF_USER: Final = ("properties", "sparkConf")
 _NEVER_SHOWN: Final = ("credentials", "caSecret", "clientSecret", "propertySecrets", "podTemplate")
 _MAX_SHOWN: Final = 80
 _CLASS_SUFFIXES: Final = ("Converter", "Format", "Partitioner", "TimestampExtractor")
-_RENAMED_VALUES: Final[dict[tuple[str, object], str]] = {("mode", "Off"): "Disabled", ("mode", False): "Disabled"}
-"""Previous values by the name of their field. YAML 1.1 reads a plain Off as the boolean false."""
+_RENAMED_VALUES: Final[dict[tuple[str, object], tuple[str, str]]] = {
+    ("mode", "Off"): ("Off", "Disabled"),
+    ("mode", False): ("Off", "Disabled"),
+    ("converter", "JsonEnvelope"): ("JsonEnvelope", "ConnectJson"),
+    ("keyConverter", "JsonEnvelope"): ("JsonEnvelope", "ConnectJson"),
+}
+"""Previous and present values by the name of their field. YAML 1.1 reads a plain Off as the boolean false."""
+_FORMAT: Final[Path] = ("spec", "format")
+_RENAMED_FIELDS: Final[dict[Path, Path]] = {
+    (*_FORMAT, "gzipLevel"): (*_FORMAT, "compression", "level"),
+    (*_FORMAT, "zstdLevel"): (*_FORMAT, "compression", "level"),
+    (*_FORMAT, "rowGroup"): (*_FORMAT, "parquet", "rowGroup"),
+    (*_FORMAT, "dictionary"): (*_FORMAT, "parquet", "dictionary"),
+    (*_FORMAT, "timeUnit"): (*_FORMAT, "parquet", "timeUnit"),
+    (*_FORMAT, "bloomFilters"): (*_FORMAT, "parquet", "bloomFilters"),
+    (*_FORMAT, "avroBlock"): (*_FORMAT, "avro", "block"),
+    (*_FORMAT, "connectNames"): (*_FORMAT, "avro", "connectNames"),
+    (*_FORMAT, "bytesSeparator"): (*_FORMAT, "bytes", "separator"),
+    (*_FORMAT, "bytesExtension"): (*_FORMAT, "bytes", "extension"),
+}
+"""Present paths by the previous ones."""
 _CONNECTOR_NAMES: Final = {"TimeBased": "Time", "ByteArray": "Bytes", "String": "Text"}
 
 _AS_TEXT: Final = ": put a field list into spec.format.schema.text, as text after `text: |`"
@@ -144,6 +163,8 @@ def _wrong_type(path: Path, kind: str, value: object) -> str:
         written = _quoted(value)
         if kind == "list_type" and (items := re.split(r"[,\s]+", value.strip(", \n"))) != [""]:
             return f"{written} {_WRONG_TYPE[kind]}: write [{_shortened(', '.join(map(in_a_line, items)))}]"
+    if isinstance(value, str) and path == (*_FORMAT, "compression"):
+        return f"{written} {_WRONG_TYPE[kind]}: write {{codec: {in_a_line(value)}}}"
     if isinstance(value, list) and path in _HINTS:
         return f"{written} {_WRONG_TYPE[kind]}{_HINTS[path]}"
     quote = ": put it in quotes" if kind == "string_type" and isinstance(value, bool | int | float) else ""
@@ -159,12 +180,16 @@ def _property_error(path: Path) -> str | None:
 
 def _not_one_of(path: Path, value: object, expected: str) -> str:
     allowed = re.findall(r"'([^']*)'", expected)
-    renamed = _RENAMED_VALUES.get((str(path[-1]), value)) if isinstance(value, str | bool) else None
+    before, renamed = _RENAMED_VALUES.get((str(path[-1]), value), ("", "")) if _is_word(value) else ("", "")
     if renamed in allowed:
-        return f"{shown(path, value)} is not one of {', '.join(allowed)}: Off is now {renamed}"
+        return f"{shown(path, value)} is not one of {', '.join(allowed)}: {before} is now {renamed}"
     near = _of_connector(str(value), allowed) or _nearest(str(value), allowed)
     hint = f"; did you mean {near}?" if near else ""
     return f"{shown(path, value)} is not one of {', '.join(allowed)}{hint}"
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str | bool)
 
 
 def _of_connector(value: str, allowed: Sequence[str]) -> str | None:
@@ -194,6 +219,8 @@ def _unknown(path: Path, root: type[BaseModel]) -> FieldError:
     message = f"is not a field of {dotted(path[:-1])}"
     if path in _HINTS:
         return FieldError(path, f"{message}{_HINTS[path]}", (path[:-1],))
+    if path in _RENAMED_FIELDS:
+        return FieldError(path, f"{message}: it is now {dotted(_RENAMED_FIELDS[path])}", (_RENAMED_FIELDS[path],))
     suggestion = _suggestion(str(path[-1]), path[:-1], root)
     if suggestion is None:
         return FieldError(path, message)

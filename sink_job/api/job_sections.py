@@ -8,32 +8,21 @@ from typing import Annotated, Any
 from pydantic import Field, StrictBool, StrictInt
 
 from sink_job.api.base_model import SpecModel, description
-from sink_job.api.compressions import default_compression, default_time_unit
 from sink_job.api.enums import (
-    CompressionCodec,
-    ConverterType,
-    DecimalFormat,
     IsolationLevel,
-    LogicalTypes,
     OnNullValue,
-    OutputFormat,
     PartitionerType,
     RotationScope,
-    SchemaInference,
     SchemaNamePosition,
     StartingOffsets,
     TimestampExtractor,
-    TimestampFormat,
-    TimeUnit,
     Tolerance,
-    UnknownFields,
 )
 from sink_job.api.field_types import (
     BootstrapServers,
     Bucket,
     Delimiter,
     Endpoint,
-    Extension,
     FieldPath,
     FileDelimiter,
     GroupId,
@@ -48,14 +37,10 @@ from sink_job.api.field_types import (
     is_loopback,
 )
 from sink_job.api.quantities import DAY, GI, MI, SECOND, Duration, Size
-from sink_job.api.registry_section import RegistrySpec
 from sink_job.api.reserved_properties import redacted
-from sink_job.api.schema_section import SchemaSpec
 from sink_job.api.secret_refs import SecretKey, SecretRef
 
 _SAFE_INTEGER = 2**53 - 1
-MAX_BLOOM_FILTERS = 16
-"""Maximum number of columns with a Bloom filter: each takes memory of every task."""
 
 
 class PropertySecret(SecretKey):
@@ -101,83 +86,6 @@ class KafkaSpec(SpecModel):
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         for name, value in super().__repr_args__():
             yield name, redacted(value) if name == "properties" else value
-
-
-class FormatSpec(SpecModel):
-    """How records are converted, encoded and compressed."""
-
-    converter: Annotated[ConverterType, description(key="value.converter")] = ConverterType.JSON
-    """Converter of record values."""
-    key_converter: Annotated[ConverterType | None, description(key="key.converter")] = None
-    """Converter of record keys. Required if paths or times use $key. Otherwise it needs envelope: keys are not read
-    without it. An envelope without it has the bytes of keys."""
-    output: Annotated[OutputFormat, description(key="format.class")] = OutputFormat.JSON
-    """Format of objects: JSON lines, bytes with a separator, Avro object container files, or Parquet. Avro and Parquet
-    need records with schemas."""
-    compression: Annotated[CompressionCodec, description(key="s3.compression.type, avro.codec, parquet.codec")] = Field(
-        default_factory=default_compression
-    )
-    """Compression codec of objects: None, Gzip or Zstd for Json and Bytes; None, Deflate, Snappy, Zstd or Bzip2 for
-    Avro; None, Snappy, Gzip, Zstd, Lz4 or Brotli for Parquet. Default: Snappy for Parquet, else None."""
-    gzip_level: Annotated[StrictInt, description(key="s3.compression.level", ge=0, le=3)] = 2
-    """Compression level of Gzip, and of Deflate in Avro, in ISA-L's levels, from 0 (fastest) to 3 (smallest objects).
-    Gzip in Parquet has a fixed level."""
-    zstd_level: Annotated[StrictInt, description(ge=1, le=19)] = 3
-    """Compression level of Zstd, from 1 (fastest) to 19 (smallest objects)."""
-    bytes_separator: Annotated[str, description(key="format.bytearray.separator", max_length=64)] = "\n"
-    """Text after every record if output is Bytes. Default: a newline. May be empty."""
-    bytes_extension: Annotated[Extension, description(key="format.bytearray.extension")] = ".bin"
-    """File extension of objects if output is Bytes."""
-    registry: RegistrySpec | None = None
-    """The schema registry of the records. Required by the converters Avro, Protobuf and JsonSchema, except with
-    schema."""
-    unframed_schema: Annotated[SchemaSpec | None, description(alias="schema")] = None
-    """The schema of values without framing, for the converters Avro, Protobuf and JsonSchema, instead of a registry;
-    and for the converter Json if output is Avro or Parquet."""
-    inference: SchemaInference = SchemaInference.NONE
-    """Once, for the converter Json and the outputs Avro and Parquet, instead of schema: infer the schema from the first
-    records of each topic, and keep it for ever."""
-    unknown_fields: UnknownFields = UnknownFields.FAIL
-    """Properties of a JSON value that its schema lacks, if output is Avro or Parquet: Fail rejects the record, Drop
-    drops and counts them, Json writes them as JSON into the column _unknown."""
-    decimals: Annotated[DecimalFormat, description(key="json.decimal.format")] = DecimalFormat.BASE64
-    """Form of decimals in Json, for Avro, Protobuf and JsonEnvelope: Base64 of their unscaled bytes, or Numeric."""
-    timestamps: TimestampFormat = TimestampFormat.NUMBER
-    """Form of dates, times and timestamps in Json, for Avro, Protobuf and JsonEnvelope, and of the timestamp in an
-    envelope: Number of days or milliseconds, or Iso (ISO 8601)."""
-    logical_types: LogicalTypes = LogicalTypes.ALL
-    """Logical types of Avro in Avro and Parquet: All of them, or AsConnector: those of Kafka Connect, others as plain
-    long or string."""
-    time_unit: TimeUnit | None = Field(default_factory=default_time_unit)
-    """Unit of times and timestamps in milliseconds if output is Parquet, also of the timestamp in an envelope: Micros
-    writes them in microseconds, AsSchema in milliseconds, as the schema says. Iceberg has no milliseconds. Times in
-    microseconds and nanoseconds keep their unit. Default: Micros."""
-    connect_names: Annotated[StrictBool, description(key="connect.meta.data")] = False
-    """Write connect.name, connect.version and the like into the schema of Avro objects."""
-    row_group: Annotated[int, Size(minimum=MI, maximum=512 * MI)] = 64 * MI
-    """Size of a row group if output is Parquet: it ends at the first record at which its records, as Avro, reach this
-    size, or their columns 1.5 times as much. Each task needs memory for one row group."""
-    avro_block: Annotated[int, Size(minimum=1024, maximum=64 * MI)] = MI
-    """Size of a block if output is Avro: it ends at the first record at which its records reach this size, before
-    compression."""
-    dictionary: StrictBool = True
-    """Dictionaries if output is Parquet: a column has one in each row group where a sample of its values says that it
-    becomes smaller. With false only columns of enums have one."""
-    bloom_filters: Annotated[
-        list[FieldPath] | None,
-        description(example=["flight", "origin.icao"], min_length=1, max_length=MAX_BLOOM_FILTERS),
-    ] = None
-    """Columns with a Bloom filter in each row group if output is Parquet, for searches by value: use dots for nested
-    fields, value.<field> with envelope, and <field>.list.element for the elements of a list. Columns that an object
-    does not have, and those of booleans and floats, have none. Each takes memory of every task."""
-    envelope: StrictBool = False
-    """Write key, headers, timestamp, timestampType, topic, partition and offset beside the value, in the same object,
-    for the outputs Json, Avro and Parquet."""
-
-    @property
-    def key_output(self) -> OutputFormat:
-        """The format of keys: that of the object that contains them; otherwise they are read for paths only."""
-        return self.output if self.envelope else OutputFormat.BYTES
 
 
 class PartitionerSpec(SpecModel):

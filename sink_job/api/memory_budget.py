@@ -27,9 +27,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec, ParquetSpec
 from sink_job.api.quantities import MI, format_size
 
 HEAP = 512 * MI
@@ -130,13 +129,14 @@ def default_total(*, cores: int, part_size: int, least: int, most: int, encoding
 
 def encoding_memory(settings: FormatSpec) -> int:
     """The bytes that a task needs to encode one block or the footer of a container; 0 for other outputs."""
-    if settings.output is OutputFormat.PARQUET:
-        filters = PER_BLOOM_FILTER * len(settings.bloom_filters or ()) * max_bloom_filter(settings.row_group)
-        return max(PER_ROW_GROUP * settings.row_group + filters, PER_INDEX * max_index(settings))
-    return PER_AVRO_BLOCK * settings.avro_block if settings.output is OutputFormat.AVRO else 0
+    if settings.parquet is not None:
+        parquet = settings.parquet
+        filters = PER_BLOOM_FILTER * len(parquet.bloom_filters or ()) * max_bloom_filter(parquet.row_group)
+        return max(PER_ROW_GROUP * parquet.row_group + filters, PER_INDEX * max_index(parquet))
+    return PER_AVRO_BLOCK * settings.avro.block if settings.avro is not None else 0
 
 
-def max_index(settings: FormatSpec) -> int:
+def max_index(settings: ParquetSpec) -> int:
     """The bytes of the indexes of row groups at which a Parquet object is closed: for its footer a task has the memory
     of a row group. A column of a row group takes about 140 bytes."""
     return max(2 * settings.row_group // 5, MIN_INDEX)

@@ -21,9 +21,9 @@ from sink_job.api.enums import (
     SchemaInference,
 )
 from sink_job.api.field_types import RESERVED, DnsLabel, SinkId
+from sink_job.api.format_section import FormatSpec
 from sink_job.api.job_sections import (
     ErrorsSpec,
-    FormatSpec,
     KafkaSpec,
     KeySettings,
     PartitionerSpec,

@@ -72,7 +72,7 @@ _RULES: Final = """\
   only, `Bytes` neither. Without them `keyConverter` needs `format.envelope`. Two fields must not have the same name in
   paths.
 - `format.output: Avro` and `Parquet` need records with schemas: `format.converter` is `Avro`, `Protobuf` or
-  `JsonSchema` with `format.registry` or `format.schema`, or `JsonEnvelope`, or `Json` with `format.schema` or
+  `JsonSchema` with `format.registry` or `format.schema`, or `ConnectJson`, or `Json` with `format.schema` or
   `inference: Once`.
 - `format.schema` and `inference: Once` exclude each other. With one of them `schemaCompatibility` must be `None`.
   `inference`, and `schema` with the converter `Json`, need the output `Avro` or `Parquet`. So do the values `Drop` and

@@ -16,7 +16,7 @@ import pyarrow as pa
 from isal import isal_zlib
 
 from sink_job.api.enums import CompressionCodec
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec
 from sink_job.arrow import columns as arrow_columns
 from sink_job.formats.base import Block
 from sink_job.formats.compression import Gzip, Zstd
@@ -68,18 +68,19 @@ def sync_marker(key: str) -> bytes:
 
 def avro_codec(settings: FormatSpec) -> AvroCodec:
     """The codec of the settings. Raises ValueError for a compression that Avro does not have."""
-    match settings.compression:
+    codec = settings.compression.codec
+    match codec:
         case CompressionCodec.NONE:
             return AvroCodec("null", bytes)
         case CompressionCodec.DEFLATE:
-            return AvroCodec("deflate", partial(_deflate, settings.gzip_level), Gzip.library)
+            return AvroCodec("deflate", partial(_deflate, settings.compression.chosen_level), Gzip.library)
         case CompressionCodec.SNAPPY:
             return AvroCodec("snappy", _snappy, f"pyarrow {pa.__version__}")
         case CompressionCodec.ZSTD:
-            return AvroCodec("zstandard", Zstd(settings.zstd_level).compress, Zstd.library)
+            return AvroCodec("zstandard", Zstd(settings.compression.chosen_level).compress, Zstd.library)
         case CompressionCodec.BZIP2:
             return AvroCodec("bzip2", lambda data: bz2.compress(data, BZIP2_LEVEL))
-    raise ValueError(f"the output Avro has no compression {settings.compression}")
+    raise ValueError(f"the output Avro has no compression {codec}")
 
 
 def _deflate(level: int, data: bytes) -> bytes:

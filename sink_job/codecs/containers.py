@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sink_job.api.enums import OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import AvroSpec, FormatSpec, ParquetSpec
 from sink_job.avro.container import AvroContainer, avro_codec
 from sink_job.avro.from_connect import avro_schema
 from sink_job.connect.field_ids import FieldIds
@@ -35,15 +35,17 @@ def datum_settings(settings: FormatSpec) -> DatumSettings:
 def _avro(settings: FormatSpec, schema: Schema) -> EncoderOfKey:
     text = avro_schema(schema, datum_settings(settings))
     codec = avro_codec(settings)
-    return lambda key: AvroContainer(text, key, codec, block_size=settings.avro_block)
+    block_size = (settings.avro or AvroSpec()).block
+    return lambda key: AvroContainer(text, key, codec, block_size=block_size)
 
 
 def _parquet(settings: FormatSpec, schema: Schema, ids: FieldIds | None) -> EncoderOfKey:
+    parquet = settings.parquet or ParquetSpec()
     encoder = ParquetContainer(
         ParquetTableReader(schema, datum_settings(settings), ids, dictionaries=True),
         parquet_codec(settings),
-        block_size=settings.row_group,
-        dictionary=settings.dictionary,
-        bloom_filters=settings.bloom_filters or (),
+        block_size=parquet.row_group,
+        dictionary=parquet.dictionary,
+        bloom_filters=parquet.bloom_filters or (),
     )
     return lambda key: encoder

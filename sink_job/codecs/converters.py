@@ -11,8 +11,8 @@ from sink_job.avro.converter import AvroConverter
 from sink_job.connect.json_encoder import DEFAULT_OPTIONS
 from sink_job.converters.base import BatchSource, Converted, SchemaConverter, ValueConverter
 from sink_job.converters.registered import SchemaSettings
+from sink_job.json.connect_json import ConnectJsonConverter
 from sink_job.json.converter import JsonConverter
-from sink_job.json.envelope_converter import JsonEnvelopeConverter
 from sink_job.json.json_schema.converter import JsonSchemaConverter
 from sink_job.json.typed.converter import JsonValuesConverter
 from sink_job.plain.bytes import BytesConverter
@@ -50,9 +50,9 @@ def converter_for(
             return CborConverter(fields, output)
         case enums.ConverterType.MESSAGE_PACK:
             return MessagePackConverter(fields, output)
-        case enums.ConverterType.JSON_ENVELOPE:
+        case enums.ConverterType.CONNECT_JSON:
             options, datums = (schemas.options, schemas.datums) if schemas else (DEFAULT_OPTIONS, None)
-            return JsonEnvelopeConverter(fields, output, options, datums)
+            return ConnectJsonConverter(fields, output, options, datums)
         case enums.ConverterType.JSON_SCHEMA if schemas is not None:
             return JsonSchemaConverter(fields, schemas)
         case enums.ConverterType.PROTOBUF if schemas is not None:

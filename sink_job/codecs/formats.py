@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from sink_job.api.enums import ConverterType, OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import BytesSpec, FormatSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.avro.container import avro_codec
 from sink_job.formats.base import RowEncoder
@@ -27,7 +27,7 @@ def row_encoder(settings: FormatSpec) -> RowEncoder:
     if settings.output is OutputFormat.JSON:
         return JsonLines(settings.converter)
     if settings.output is OutputFormat.BYTES:
-        return DelimitedBytes(settings.bytes_separator)
+        return DelimitedBytes((settings.bytes or BytesSpec()).separator)
     return LengthPrefixed()
 
 

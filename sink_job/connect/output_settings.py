@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from sink_job.api.enums import LogicalTypes, OutputFormat, TimeUnit
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec
 from sink_job.connect import logical_types
 from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.schema import Extension, Schema, SchemaType
@@ -36,9 +36,9 @@ class DatumSettings(msgspec.Struct, frozen=True):
         return cls(
             settings.output,
             settings.logical_types,
-            settings.connect_names,
+            settings.avro is not None and settings.avro.connect_names,
             settings.envelope,
-            settings.time_unit or TimeUnit.MICROS,
+            TimeUnit.MICROS if settings.parquet is None else settings.parquet.time_unit,
         )
 
     @property

@@ -13,7 +13,7 @@ from typing import Final
 
 from sink_job.api.enums import UnknownFields
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec
 from sink_job.api.schema_section import INFERRED_ID
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.schema_check import check_values

@@ -15,7 +15,7 @@ import isal
 from isal import igzip
 
 from sink_job.api.enums import CompressionCodec
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec
 
 if sys.version_info >= (3, 14):
     from compression import zstd as zstd
@@ -87,11 +87,12 @@ class Zstd:
 
 def compression_of(settings: FormatSpec) -> Compression:
     """The compression of the settings' rows. Raises ValueError for a codec that rows cannot have."""
-    match settings.compression:
+    codec = settings.compression.codec
+    match codec:
         case CompressionCodec.NONE:
             return Uncompressed()
         case CompressionCodec.GZIP:
-            return Gzip(settings.gzip_level)
+            return Gzip(settings.compression.chosen_level)
         case CompressionCodec.ZSTD:
-            return Zstd(settings.zstd_level)
-    raise ValueError(f"compression {settings.compression} is not supported with the output {settings.output}")
+            return Zstd(settings.compression.chosen_level)
+    raise ValueError(f"compression {codec} is not supported with the output {settings.output}")

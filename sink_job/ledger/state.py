@@ -18,7 +18,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.formats.remainder import Remainder
 from sink_job.rotation.types import ObjectId, OpenObjectState, RotationState
 
-FORMAT = 8
+FORMAT = 9
 """Format of the ledger's files. Files of any other format are rejected (docs/compatibility.md)."""
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sink_job.api.enums import CompressionCodec
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec
 from sink_job.engine.container_memory import release_free_memory
 from sink_job.formats.base import Block
 from sink_job.formats.datum_rows import datums
@@ -139,7 +139,8 @@ class ParquetContainer:
 
 def parquet_codec(settings: FormatSpec) -> ParquetCodec:
     """The codec of the settings. Raises ValueError for a compression that Parquet does not have."""
-    match settings.compression:
+    codec = settings.compression.codec
+    match codec:
         case CompressionCodec.NONE:
             return ParquetCodec("none")
         case CompressionCodec.SNAPPY:
@@ -147,12 +148,12 @@ def parquet_codec(settings: FormatSpec) -> ParquetCodec:
         case CompressionCodec.GZIP:
             return ParquetCodec("gzip", GZIP_LEVEL)
         case CompressionCodec.ZSTD:
-            return ParquetCodec("zstd", settings.zstd_level)
+            return ParquetCodec("zstd", settings.compression.chosen_level)
         case CompressionCodec.LZ4:
             return ParquetCodec("lz4")  # LZ4_RAW in the file
         case CompressionCodec.BROTLI:
             return ParquetCodec("brotli", BROTLI_LEVEL)
-    raise ValueError(f"the output Parquet has no compression {settings.compression}")
+    raise ValueError(f"the output Parquet has no compression {codec}")
 
 
 def _joined(metadata: Iterable[pq.FileMetaData]) -> pq.FileMetaData:

@@ -10,6 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
+from sink_job.api.format_section import BytesSpec
 from sink_job.api.spec import ObjectSettings
 
 MAX_KEY_BYTES: Final = 1024
@@ -44,11 +45,11 @@ def extension(shaping: ObjectSettings) -> str:
     """The extension of the sink's keys, with its dot: format and compression."""
     settings = shaping.format
     if settings.output is OutputFormat.PARQUET:
-        return f"{_PARQUET[settings.compression]}.parquet"
+        return f"{_PARQUET[settings.compression.codec]}.parquet"
     if settings.output is OutputFormat.AVRO:
         return ".avro"
-    name = settings.bytes_extension if settings.output is OutputFormat.BYTES else ".json"
-    return name + _SUFFIXES[settings.compression]
+    name = (settings.bytes or BytesSpec()).extension if settings.output is OutputFormat.BYTES else ".json"
+    return name + _SUFFIXES[settings.compression.codec]
 
 
 def topic_prefix(shaping: ObjectSettings, topic: str) -> str:

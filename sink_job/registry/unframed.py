@@ -10,7 +10,7 @@ from msgspec import structs
 
 from sink_job.api.enums import ConverterType
 from sink_job.api.errors import ConfigurationError, TransientError
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec
 from sink_job.api.schema_section import LANGUAGES, text_id
 from sink_job.avro.to_connect import connect_schema, parse_registered
 from sink_job.codecs.schema_check import check_values

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sink_job.api.enums import OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec
 from sink_job.avro.container import MAGIC, SYNC_BYTES, sync_marker
 from sink_job.avro.from_connect import avro_schema
 from sink_job.codecs.containers import datum_settings

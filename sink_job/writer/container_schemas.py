@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from sink_job.api.enums import OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec
 from sink_job.codecs.containers import EncoderOfKey, container_encoder
 from sink_job.connect.field_ids import FieldIds, field_paths
 from sink_job.connect.schema import Schema

@@ -20,7 +20,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from sink_job.api.enums import OutputFormat
 from sink_job.api.memory_budget import max_index
 from sink_job.api.s3_limits import MAX_PARTS
 from sink_job.api.spec import ObjectSettings
@@ -58,7 +57,7 @@ class SizeLimits:
         """The limits of a sink; None if objects are the concatenation of rows."""
         if not shaping.format.output.has_datums:
             return None
-        index = max_index(shaping.format) if shaping.format.output is OutputFormat.PARQUET else 0
+        index = 0 if shaping.format.parquet is None else max_index(shaping.format.parquet)
         return cls(MAX_ENCODED_PARTS * shaping.s3.part_size, index)
 
     def is_near(self, size: EncodedSize) -> bool:

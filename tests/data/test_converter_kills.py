@@ -33,18 +33,18 @@ LOGS = {
     "Avro without framing": SchemaLog(records=6, ids=(2,), framed=False),
     "Avro without framing, with Avro keys in paths": SchemaLog(records=6, ids=(2,), framed=False, keyed=True),
     "JsonSchema": SchemaLog(records=6, converter=ConverterType.JSON_SCHEMA),
-    "JsonEnvelope": SchemaLog(records=6, converter=ConverterType.JSON_ENVELOPE),
+    "ConnectJson": SchemaLog(records=6, converter=ConverterType.CONNECT_JSON),
     "Cbor": SchemaLog(records=6, converter=ConverterType.CBOR),
     "MessagePack": SchemaLog(records=6, converter=ConverterType.MESSAGE_PACK),
     "Avro, Backward": SchemaLog(records=7),
     "JsonSchema, Forward": SchemaLog(records=7, converter=ConverterType.JSON_SCHEMA),
-    "JsonEnvelope, Full": SchemaLog(records=7, converter=ConverterType.JSON_ENVELOPE),
+    "ConnectJson, Full": SchemaLog(records=7, converter=ConverterType.CONNECT_JSON),
     "Avro to Avro objects": SchemaLog(records=6, output=OutputFormat.AVRO, padding=600),
     "Avro to Avro objects, Backward": SchemaLog(records=7, output=OutputFormat.AVRO),
     "Protobuf to Parquet": SchemaLog(records=4, converter=ConverterType.PROTOBUF, output=OutputFormat.PARQUET),
     "JsonSchema to Avro objects": SchemaLog(records=4, converter=ConverterType.JSON_SCHEMA, output=OutputFormat.AVRO),
-    "JsonEnvelope to Parquet": SchemaLog(
-        records=4, ids=(2, UNKNOWN), converter=ConverterType.JSON_ENVELOPE, output=OutputFormat.PARQUET
+    "ConnectJson to Parquet": SchemaLog(
+        records=4, ids=(2, UNKNOWN), converter=ConverterType.CONNECT_JSON, output=OutputFormat.PARQUET
     ),
     "Avro to Avro objects with an envelope, Backward": SchemaLog(records=6, output=OutputFormat.AVRO, envelope=True),
     "Avro keys and values to Parquet with an envelope": SchemaLog(

@@ -59,7 +59,7 @@ class Phase:
 
     def settings(self, url: str) -> dict[str, Any]:
         given = settings(self.log, url, self.compatibility)
-        given["spec"] = _merged({"format": {"compression": "None"}, **given["spec"]}, self.edit)
+        given["spec"] = _merged({"format": {"compression": {"codec": "None"}}, **given["spec"]}, self.edit)
         return given
 
 
@@ -135,7 +135,7 @@ def _prices(**given: Any) -> Phase:
 
 
 def _columns(**given: Any) -> Phase:
-    return _prices(output="Parquet", compression="Snappy", **given)
+    return _prices(output="Parquet", compression={"codec": "Snappy"}, parquet=given)
 
 
 def _registry(**given: Any) -> dict[str, Any]:
@@ -166,8 +166,8 @@ EDITS: Final[dict[str, tuple[Phase, Phase]]] = {
     "Avro to Json": _converters(ConverterType.AVRO, ConverterType.JSON),
     "Avro to Protobuf": _converters(ConverterType.AVRO, ConverterType.PROTOBUF),
     "Protobuf to Avro": _converters(ConverterType.PROTOBUF, ConverterType.AVRO),
-    "JsonSchema to JsonEnvelope": _converters(ConverterType.JSON_SCHEMA, ConverterType.JSON_ENVELOPE),
-    "JsonEnvelope to Cbor": _converters(ConverterType.JSON_ENVELOPE, ConverterType.CBOR),
+    "JsonSchema to ConnectJson": _converters(ConverterType.JSON_SCHEMA, ConverterType.CONNECT_JSON),
+    "ConnectJson to Cbor": _converters(ConverterType.CONNECT_JSON, ConverterType.CBOR),
     "Confluent to Apicurio": (Phase(AVRO), Phase(NEXT, _registry(type="Apicurio"))),
     "other subjects": (Phase(AVRO), Phase(NEXT, _registry(subjects="RecordName"))),
     "other subjects of the same schemas": (Phase(AVRO), Phase(AVRO, _registry(subjects="RecordName"))),
@@ -189,12 +189,15 @@ EDITS: Final[dict[str, tuple[Phase, Phase]]] = {
     "times of the schema to microseconds": (_columns(timeUnit="AsSchema"), _columns(timeUnit="Micros")),
     "microseconds to times of the schema": (_columns(), _columns(timeUnit="AsSchema")),
     "Bloom filters": (_columns(bloomFilters=["offset"]), _columns(bloomFilters=["offset", "at", "price"])),
-    "None to Zstd": (Phase(AVRO), Phase(AVRO, {"format": {"compression": "Zstd"}})),
+    "None to Zstd": (Phase(AVRO), Phase(AVRO, {"format": {"compression": {"codec": "Zstd"}}})),
     "Zstd to Gzip": (
-        Phase(AVRO, {"format": {"compression": "Zstd"}}),
-        Phase(AVRO, {"format": {"compression": "Gzip"}}),
+        Phase(AVRO, {"format": {"compression": {"codec": "Zstd"}}}),
+        Phase(AVRO, {"format": {"compression": {"codec": "Gzip"}}}),
     ),
-    "Json to Bytes": (Phase(AVRO), Phase(AVRO, {"format": {"output": "Bytes", "bytesSeparator": SEPARATOR.decode()}})),
+    "Json to Bytes": (
+        Phase(AVRO),
+        Phase(AVRO, {"format": {"output": "Bytes", "bytes": {"separator": SEPARATOR.decode()}}}),
+    ),
     "values to envelopes": (Phase(AVRO), Phase(replace(AVRO, envelope=True))),
     "envelopes with keys of bytes to Text": (
         Phase(replace(TEXT_KEYS, envelope=True)),

@@ -20,7 +20,7 @@ from tests.support.spark_fixture import PUBLISH_ALL, UNTIL_CAUGHT_UP, SparkFixtu
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 
-FORMAT = {"output": "Parquet", "inference": "Once", "rowGroup": "1Mi"}
+FORMAT = {"output": "Parquet", "inference": "Once", "parquet": {"rowGroup": "1Mi"}}
 
 
 class Killed(BaseException):

@@ -50,7 +50,7 @@ def stored(columns: Columns, output: OutputFormat, codec: str, folder: Path) -> 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_spark_infers_the_types_and_finds_the_values(spark: SparkSession, tmp_path: Path, codec: str) -> None:
-    for columns in (INFERRED_BY_SPARK, SOURCES["Protobuf"], SOURCES["JsonEnvelope"]):
+    for columns in (INFERRED_BY_SPARK, SOURCES["Protobuf"], SOURCES["ConnectJson"]):
         found = spark.read.parquet(stored(columns, OutputFormat.PARQUET, codec, tmp_path))
         assert {each.name: each.dataType.simpleString() for each in found.schema} == {
             each.name: each.spark for each in columns.cases

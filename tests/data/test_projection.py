@@ -28,7 +28,7 @@ from tests.support.verify_sink import CAUGHT_UP, LEFT_OPEN, deep, findings, shal
 pytestmark = pytest.mark.data
 
 LOG = SchemaLog(records=21)
-CONVERTERS = [ConverterType.AVRO, ConverterType.JSON_SCHEMA, ConverterType.JSON_ENVELOPE]
+CONVERTERS = [ConverterType.AVRO, ConverterType.JSON_SCHEMA, ConverterType.CONNECT_JSON]
 GROUPS = {
     "Backward": [[0], [*range(1, 11)], [*range(11, 21)]],
     "Full": [[0], [*range(1, 11)], [*range(11, 21)]],
@@ -208,7 +208,7 @@ def test_verify_deep_finds_a_record_that_is_not_projected(
 class WithoutVersion(SchemaLog):
     """Envelopes; the schema of the offset 2 has no version."""
 
-    converter: ConverterType = ConverterType.JSON_ENVELOPE
+    converter: ConverterType = ConverterType.CONNECT_JSON
 
     def value(self, partition: int, offset: int) -> bytes:
         envelope = json.loads(super().value(partition, offset))

@@ -34,7 +34,7 @@ WITH_UNKNOWN = SchemaLog(records=24, ids=(1, 2, 1, UNKNOWN))
 TOLERANT: dict[str, Any] = {"errors": {"tolerance": "All"}}
 DROPPING: dict[str, Any] = {"unknown_ids": "Reject", **TOLERANT}
 """Records with an unknown id are dropped."""
-CONVERTERS = [ConverterType.AVRO, ConverterType.PROTOBUF, ConverterType.JSON_SCHEMA, ConverterType.JSON_ENVELOPE]
+CONVERTERS = [ConverterType.AVRO, ConverterType.PROTOBUF, ConverterType.JSON_SCHEMA, ConverterType.CONNECT_JSON]
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_the_output_bytes_has_the_values_as_they_came(
 ) -> None:
     log = replace(LOG, records=4)
     given = settings(log, registry.url)
-    given["spec"]["format"] |= {"output": "Bytes", "bytesSeparator": ""}
+    given["spec"]["format"] |= {"output": "Bytes", "bytes": {"separator": ""}}
     with registry_client(registry) as client:
         sink_fixture.run(log, CAUGHT_UP, **given, context={"registry": client})
     assert [*sink_fixture.contents().values()] == [log.value(0, 0) + log.value(0, 2), log.value(0, 1) + log.value(0, 3)]

@@ -16,19 +16,19 @@ from tests.support.schema_log import SchemaLog
 from tests.support.sink_fixture import manifest
 from tests.support.synthetic_log import SyntheticLog
 
-_TYPED: Final = {"converter": "JsonEnvelope"}
+_TYPED: Final = {"converter": "ConnectJson"}
 _HOURLY: Final = {"type": "Hourly", "timezone": "Europe/Berlin", "locale": "de-DE", "timestampExtractor": "Record"}
 
 LOG: Final = SyntheticLog(partitions=2, records=23, paths=3)
 TYPED_LOG: Final = SchemaLog(
-    partitions=2, records=23, paths=3, converter=ConverterType.JSON_ENVELOPE, ids=(1, 1, 1, 2), envelope=True
+    partitions=2, records=23, paths=3, converter=ConverterType.CONNECT_JSON, ids=(1, 1, 1, 2), envelope=True
 )
 """Two versions of a schema, some keys and headers."""
 
 CASES: Final[dict[str, dict[str, Any]]] = {
     "JSON lines": {},
-    "JSON lines, gzip": {"format": {"compression": "Gzip"}},
-    "JSON lines, zstd": {"format": {"compression": "Zstd"}},
+    "JSON lines, gzip": {"format": {"compression": {"codec": "Gzip"}}},
+    "JSON lines, zstd": {"format": {"compression": {"codec": "Zstd"}}},
     "JSON lines with an envelope": {"format": {"envelope": True}},
     "bytes": {"format": {"output": "Bytes", "converter": "Bytes"}},
     "text as JSON": {"format": {"converter": "Text"}},
@@ -39,9 +39,9 @@ CASES: Final[dict[str, dict[str, Any]]] = {
         "rotation": {"flushSize": 5, "scope": "Object"},
     },
     "Avro": {"format": {**_TYPED, "output": "Avro"}},
-    "Avro, deflate": {"format": {**_TYPED, "output": "Avro", "compression": "Deflate"}},
+    "Avro, deflate": {"format": {**_TYPED, "output": "Avro", "compression": {"codec": "Deflate"}}},
     "Parquet": {"format": {**_TYPED, "output": "Parquet"}},
-    "Parquet, zstd": {"format": {**_TYPED, "output": "Parquet", "compression": "Zstd"}},
+    "Parquet, zstd": {"format": {**_TYPED, "output": "Parquet", "compression": {"codec": "Zstd"}}},
     "Parquet with an envelope": {"format": {**_TYPED, "output": "Parquet", "envelope": True}},
 }
 """Sections of the manifest of each sink."""
@@ -58,7 +58,7 @@ def objects_of(case: str) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patches:
         sink = MemorySinkFixture(Path(folder), patches)
         sink.sink = load_sink(manifest("archive", "http://127.0.0.1:9", max_records=4, spec=spec))
-        typed = sink.sink.spec.format.converter is ConverterType.JSON_ENVELOPE
+        typed = sink.sink.spec.format.converter is ConverterType.CONNECT_JSON
         sink.run(TYPED_LOG if typed or sink.sink.spec.format.envelope else LOG)
         stored = {key: stored.body for key, stored in sorted(sink.s3.objects.items()) if "/_s3sink/" not in key}
     return {key: hashlib.sha256(body).hexdigest()[:16] for key, body in stored.items()}

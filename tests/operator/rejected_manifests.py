@@ -15,12 +15,21 @@ Changes = dict[str, object]
 _NO_END: Final[Changes] = {"spec.rotation": {"maxOpenTime": "5m"}}
 _RESET: Final[Changes] = {"spec.offsets.reset": {"nonce": "1", "to": "Earliest"}}
 _FIELD: Final[Changes] = {"spec.partitioner": {"type": "Field", "fields": ["a"]}}
-_COMPRESSION: Final = "spec.format.compression is no codec of output {}: use {}"
+_COMPRESSION: Final = "spec.format.compression.codec is no codec of output {}: use {}"
+_LEVEL: Final = "spec.format.compression.level is not allowed: 0 to 3 for Gzip and Deflate, 1 to 19 for Zstd"
 _ONE: Final = [{"topic": "a", "partition": 0, "offset": 7}]
 
 
 def _secret(name: str) -> Changes:
     return {"spec.kafka.propertySecrets": [{"name": name, "secret": "login", "key": "value"}]}
+
+
+def _row_group(size: str) -> Changes:
+    return {"spec.format": {"converter": "ConnectJson", "output": "Parquet", "parquet": {"rowGroup": size}}}
+
+
+def _block(size: str) -> Changes:
+    return {"spec.format": {"converter": "ConnectJson", "output": "Avro", "avro": {"block": size}}}
 
 
 _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
@@ -78,43 +87,76 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
     ),
     (
         "a compression that Json lacks",
-        [{"spec.format.compression": "Snappy"}],
+        [{"spec.format.compression": {"codec": "Snappy"}}],
         _COMPRESSION.format("Json or Bytes", "None"),
     ),
     (
         "a compression that Bytes lacks",
-        [{"spec.format": {"output": "Bytes", "compression": "Lz4"}}],
+        [{"spec.format": {"output": "Bytes", "compression": {"codec": "Lz4"}}}],
         _COMPRESSION.format("Json or Bytes", "None"),
     ),
     (
         "a compression that Avro lacks",
-        [{"spec.format": {"output": "Avro", "compression": "Gzip"}}],
+        [{"spec.format": {"output": "Avro", "compression": {"codec": "Gzip"}}}],
         _COMPRESSION.format("Avro", "None, Deflate, Snappy, Zstd, Bzip2"),
     ),
     (
         "a compression that Parquet lacks",
-        [{"spec.format": {"output": "Parquet", "compression": "Deflate"}}],
+        [{"spec.format": {"output": "Parquet", "compression": {"codec": "Deflate"}}}],
         _COMPRESSION.format("Parquet", "Snappy, None, Gzip, Zstd, Lz4, Brotli"),
     ),
     (
         "a unit of times without Parquet",
-        [{"spec.format.timeUnit": "AsSchema"}],
-        "spec.format.timeUnit has no effect without the output Parquet",
+        [{"spec.format.parquet.timeUnit": "AsSchema"}],
+        "spec.format.parquet has no effect without the output Parquet",
     ),
     (
-        "Bloom filters without Parquet",
-        [{"spec.format.bloomFilters": ["a"]}],
-        "spec.format.bloomFilters has no effect without the output Parquet",
+        "a block without Avro",
+        [{"spec.format.avro.block": "1Mi"}],
+        "spec.format.avro has no effect without the output Avro",
+    ),
+    (
+        "a separator without Bytes",
+        [{"spec.format.bytes.separator": ""}],
+        "spec.format.bytes has no effect without the output Bytes",
+    ),
+    (
+        "a level of a codec without levels",
+        [{"spec.format.compression": {"codec": "None", "level": 1}}],
+        _LEVEL,
+    ),
+    (
+        "a level that Gzip lacks",
+        [{"spec.format.compression": {"codec": "Gzip", "level": 9}}],
+        _LEVEL,
+    ),
+    (
+        "a level that Zstd lacks",
+        [{"spec.format.compression": {"codec": "Zstd", "level": 0}}],
+        _LEVEL,
+    ),
+    (
+        "a level of Gzip in Parquet",
+        [
+            {
+                "spec.format": {
+                    "converter": "ConnectJson",
+                    "output": "Parquet",
+                    "compression": {"codec": "Gzip", "level": 1},
+                }
+            }
+        ],
+        "spec.format.compression.level has no effect: Gzip in Parquet has no levels",
     ),
     (
         "a Bloom filter twice",
-        [{"spec.format": {"converter": "JsonEnvelope", "output": "Parquet", "bloomFilters": ["a", "a"]}}],
-        "spec.format.bloomFilters has a duplicate field",
+        [{"spec.format": {"converter": "ConnectJson", "output": "Parquet", "parquet": {"bloomFilters": ["a", "a"]}}}],
+        "spec.format.parquet.bloomFilters has a duplicate field",
     ),
     (
         "a Bloom filter with an empty segment",
-        [{"spec.format": {"converter": "JsonEnvelope", "output": "Parquet", "bloomFilters": ["a..b"]}}],
-        "spec.format.bloomFilters has an empty segment",
+        [{"spec.format": {"converter": "ConnectJson", "output": "Parquet", "parquet": {"bloomFilters": ["a..b"]}}}],
+        "spec.format.parquet.bloomFilters has an empty segment",
     ),
     ("Field without fields", [{"spec.partitioner": {"type": "Field"}}], "spec.partitioner.fields is missing"),
     ("fields without Field", [HOURLY, {"spec.partitioner.fields": ["a"]}], "spec.partitioner.fields has no effect"),
@@ -225,10 +267,18 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
     ),
     ("a part below S3's minimum", [{"spec.s3.partSize": "4Mi"}], "spec.s3.partSize is below"),
     ("a part of few bytes, as a number", [{"spec.s3.partSize": 4194304}], "spec.s3.partSize is below"),
-    ("a row group below the minimum", [{"spec.format.rowGroup": "512Ki"}], "spec.format.rowGroup is below"),
-    ("a row group above the maximum", [{"spec.format.rowGroup": "1Gi"}], "spec.format.rowGroup is above"),
-    ("an Avro block below the minimum", [{"spec.format.avroBlock": "512"}], "spec.format.avroBlock is below"),
-    ("an Avro block above the maximum", [{"spec.format.avroBlock": "65Mi"}], "spec.format.avroBlock is above"),
+    (
+        "a row group below the minimum",
+        [_row_group("512Ki")],
+        "spec.format.parquet.rowGroup is below",
+    ),
+    (
+        "a row group above the maximum",
+        [_row_group("1Gi")],
+        "spec.format.parquet.rowGroup is above",
+    ),
+    ("an Avro block below the minimum", [_block("512")], "spec.format.avro.block is below"),
+    ("an Avro block above the maximum", [_block("65Mi")], "spec.format.avro.block is above"),
     ("a part above the maximum", [{"spec.s3.partSize": "2.5Gi"}], "spec.s3.partSize is above"),
     ("objects of no bytes", [{"spec.rotation.maxBytes": 0}], "spec.rotation.maxBytes is below"),
     ("rounds of no bytes", [{"spec.rounds": {"minBytes": 0, "maxBytes": 0}}], "spec.rounds.maxBytes is below"),

@@ -57,7 +57,7 @@ _PROTOBUF_TYPES: Final = {"long": FieldDescriptorProto.TYPE_INT64, "string": Fie
 class SchemaLog(SyntheticLog):
     """Values in the form that `converter` reads. The schema ids of consecutive offsets are `ids`, over and over.
 
-    JsonEnvelope has the same schemas without a registry, Cbor and MessagePack have the same values without schemas.
+    ConnectJson has the same schemas without a registry, Cbor and MessagePack have the same values without schemas.
     Without `framed`, values have no framing, and the manifest has the schema of the first id. With `keyed`, paths have
     a field of the keys, a header, and the name of the schema. Keys are Avro, or as `key_converter` says Protobuf.
     `output` is the format of the objects. With `envelope`, they have an envelope; without `keyed`, keys are bytes, and
@@ -90,7 +90,7 @@ class SchemaLog(SyntheticLog):
                 return self._framed(schema_id, (b"\2\2" if self.framed else b"") + _protobuf(schema_id, item))
             case ConverterType.JSON_SCHEMA:
                 return self._framed(schema_id, text)
-            case ConverterType.JSON_ENVELOPE:
+            case ConverterType.CONNECT_JSON:
                 return json.dumps({"schema": connect_schema(schema_id), "payload": item}).encode()
             case ConverterType.CBOR:
                 return cbor2.dumps(item)
@@ -273,7 +273,8 @@ def settings(
     if log.envelope:
         chosen["envelope"] = True
     if log.output.has_datums:
-        chosen |= {"avroBlock": "1Ki", "rowGroup": "1Mi"}
+        is_avro = log.output is OutputFormat.AVRO
+        chosen |= {"avro": {"block": "1Ki"}} if is_avro else {"parquet": {"rowGroup": "1Mi"}}
     if not log.framed:
         chosen["schema"] = {"text": unframed_text(log)}
         if log.converter is ConverterType.PROTOBUF:

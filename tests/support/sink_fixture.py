@@ -42,7 +42,7 @@ def manifest(bucket: str, endpoint: str, **given: Any) -> str:
     rounds = {"maxRecords": given.get("max_records"), "minBytes": 0, "maxDelay": "1ms"}
     spec = {
         "kafka": {"bootstrapServers": "127.0.0.1:9", "topics": ["log"], "groupId": "group"},
-        "format": {"compression": given.get("compression", "None")},
+        "format": {"compression": {"codec": given.get("compression", "None")}},
         "rotation": {name: value for name, value in rotation.items() if value is not None},
         "rounds": {name: value for name, value in rounds.items() if value is not None},
         "s3": {

@@ -14,8 +14,16 @@ from typing import Final
 
 from s3sink_operator.crd.cel import CelRule, cel_list, cel_size, cel_text, compare_duration, either
 from s3sink_operator.names import MAX_SINK_NAME
-from sink_job.api.compressions import COMPRESSIONS
-from sink_job.api.enums import ConverterType, ExecutorMode, PartitionerType, ResetTo, ScalingMode, TimestampExtractor
+from sink_job.api.compressions import COMPRESSIONS, LEVELS, Levels, has_levels
+from sink_job.api.enums import (
+    ConverterType,
+    ExecutorMode,
+    OutputFormat,
+    PartitionerType,
+    ResetTo,
+    ScalingMode,
+    TimestampExtractor,
+)
 from sink_job.api.field_types import RESERVED
 from sink_job.api.quantities import DAY, HOUR, format_duration
 from sink_job.api.record_fields import FORMS
@@ -204,22 +212,53 @@ def _compressions() -> Iterator[CelRule]:
             either(
                 f"!(self.output in {cel_list(outputs)})",
                 "!has(self.compression)",
-                f"self.compression in {cel_list(codecs)}",
+                f"self.compression.codec in {cel_list(codecs)}",
             ),
-            f"{here}.compression is no codec of output {' or '.join(outputs)}: use {', '.join(codecs)}",
+            f"{here}.compression.codec is no codec of output {' or '.join(outputs)}: use {', '.join(codecs)}",
         )
 
 
-def _columns() -> Iterator[CelRule]:
-    """Settings of the output Parquet without a default in the CRD."""
+def _levels() -> Iterator[CelRule]:
+    """Which codecs have levels, and which ones."""
+    here = "spec.format.compression"
+    codecs_by_levels: dict[Levels, list[str]] = {}
+    for codec, levels in LEVELS.items():
+        codecs_by_levels.setdefault(levels, []).append(codec)
+    allowed = [
+        f"self.codec in {cel_list(codecs)} && self.level >= {levels.lowest} && self.level <= {levels.highest}"
+        for levels, codecs in codecs_by_levels.items()
+    ]
+    ranges = [f"{one.lowest} to {one.highest} for {' and '.join(codecs)}" for one, codecs in codecs_by_levels.items()]
+    yield CelRule(
+        here,
+        either("!has(self.level)", *allowed),
+        f"{here}.level is not allowed: {', '.join(ranges)}, none for other codecs",
+    )
+    for output, codec in itertools.product(COMPRESSIONS, LEVELS):
+        if codec in COMPRESSIONS[output] and not has_levels(output, codec):
+            yield CelRule(
+                "spec.format",
+                either(
+                    f"self.output != '{output}'",
+                    "!has(self.compression)",
+                    f"self.compression.codec != '{codec}'",
+                    "!has(self.compression.level)",
+                ),
+                f"{here}.level has no effect: {codec} in {output} has no levels; remove it",
+            )
+
+
+def _sections() -> Iterator[CelRule]:
+    """The sections of one output each."""
     here = "spec.format"
-    for name in ("timeUnit", "bloomFilters"):
+    for output in (OutputFormat.PARQUET, OutputFormat.AVRO, OutputFormat.BYTES):
+        name = output.lower()
         yield CelRule(
             here,
-            either("self.output == 'Parquet'", f"!has(self.{name})"),
-            f"{here}.{name} has no effect without the output Parquet: remove it",
+            either(f"self.output == '{output}'", f"!has(self.{name})"),
+            f"{here}.{name} has no effect without the output {output}: remove it",
         )
-    yield from _field_list(f"{here}.bloomFilters")
+    yield from _field_list(f"{here}.parquet.bloomFilters")
 
 
 def _field_list(path: str) -> Iterator[CelRule]:
@@ -425,7 +464,8 @@ RULES: Final[tuple[CelRule, ...]] = (
     *_kafka(),
     *_partitioner(),
     *_compressions(),
-    *_columns(),
+    *_levels(),
+    *_sections(),
     *_fixed_paths(),
     *_values_with_fields(),
     *_rotation(),

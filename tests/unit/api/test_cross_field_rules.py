@@ -32,12 +32,14 @@ INVALID = [
     case(
         "a form of decimals without decimals",
         {"spec.format.decimals": "Numeric"},
-        "spec.format.decimals: Numeric has no effect with the converter Json: remove it",
+        "spec.format.decimals: Numeric has no effect with the converter Json: it applies to Avro, Protobuf, "
+        "ConnectJson; remove it",
     ),
     case(
         "a form of timestamps without timestamps",
         {"spec.format": {"converter": "Cbor", "timestamps": "Iso"}},
-        "spec.format.timestamps: Iso has no effect with the converter Cbor: remove it",
+        "spec.format.timestamps: Iso has no effect with the converter Cbor: it applies to Avro, Protobuf, "
+        "ConnectJson, and to an envelope; remove it",
     ),
     case(
         "logical types of Avro without Avro or Parquet",
@@ -45,28 +47,36 @@ INVALID = [
         "spec.format.logicalTypes: AsConnector has no effect with the output Json: remove it, or use the output Avro "
         "or Parquet",
     ),
-    case(
-        "a unit of times without Parquet",
-        {"spec.format.timeUnit": "Micros"},
-        "spec.format.timeUnit: Micros has no effect with the output Json: it applies to the output Parquet only; "
-        "remove it",
+    *(
+        case(
+            f"the section {section} with another output",
+            {"spec.format": {"converter": "Bytes", "output": output, section: {field: value}}},
+            f"spec.format.{section}: has no effect with the output {output}: it applies to the output {applies}; "
+            "remove it",
+        )
+        for section, field, value, output, applies in (
+            ("parquet", "timeUnit", "Micros", "Bytes", "Parquet"),
+            ("parquet", "bloomFilters", ["a", "b.c"], "Bytes", "Parquet"),
+            ("parquet", "rowGroup", "64Mi", "Bytes", "Parquet"),
+            ("avro", "connectNames", True, "Bytes", "Avro"),
+            ("avro", "block", "1Mi", "Bytes", "Avro"),
+        )
     ),
     case(
-        "Bloom filters without Parquet",
-        {"spec.format.bloomFilters": ["a", "b.c"]},
-        "spec.format.bloomFilters: a, b.c has no effect with the output Json: it applies to the output Parquet only; "
-        "remove it",
+        "the section bytes with another output",
+        {"spec.format": {"bytes": {"separator": ""}}},
+        "spec.format.bytes: has no effect with the output Json: it applies to the output Bytes; remove it",
     ),
     case(
         "a Bloom filter listed twice",
-        {"spec.format": {"converter": "JsonEnvelope", "output": "Parquet", "bloomFilters": ["a", "b", "a"]}},
-        "spec.format.bloomFilters: a is listed 2 times",
-    ),
-    case(
-        "names of Connect without an Avro schema",
-        {"spec.format": {"converter": "Bytes", "output": "Bytes", "connectNames": True}},
-        "spec.format.connectNames: true has no effect with the output Bytes: remove it, or use the output Avro or "
-        "Parquet",
+        {
+            "spec.format": {
+                "converter": "ConnectJson",
+                "output": "Parquet",
+                "parquet": {"bloomFilters": ["a", "b", "a"]},
+            }
+        },
+        "spec.format.parquet.bloomFilters: a is listed 2 times",
     ),
     case(
         "a topic listed twice",
@@ -168,8 +178,8 @@ INVALID = [
     ),
     case(
         "a registry for schemas in the records",
-        {"spec.format": {"converter": "JsonEnvelope", "registry": REGISTRY}},
-        "spec.format.registry: has no effect with the converter JsonEnvelope: remove it, or use another converter",
+        {"spec.format": {"converter": "ConnectJson", "registry": REGISTRY}},
+        "spec.format.registry: has no effect with the converter ConnectJson: remove it, or use another converter",
     ),
     case(
         "a registry without TLS",
@@ -199,7 +209,7 @@ INVALID = [
     ),
     case(
         "values that are projected and written as they came",
-        {"spec.format": {"converter": "JsonEnvelope", "output": "Bytes"}, "spec.schemaCompatibility": "Full"},
+        {"spec.format": {"converter": "ConnectJson", "output": "Bytes"}, "spec.schemaCompatibility": "Full"},
         "spec.schemaCompatibility: Full cannot be used with the output Bytes: it writes values as they came, under "
         "their own schemas; use None or Separate, or the output Json",
     ),
@@ -300,10 +310,10 @@ VALID = [
     ),
     case(
         "an object for each schema of an envelope",
-        {"spec.format.converter": "JsonEnvelope", "spec.schemaCompatibility": "Separate"},
+        {"spec.format.converter": "ConnectJson", "spec.schemaCompatibility": "Separate"},
     ),
     *(
-        case(f"projection {mode}", {"spec.format.converter": "JsonEnvelope", "spec.schemaCompatibility": mode})
+        case(f"projection {mode}", {"spec.format.converter": "ConnectJson", "spec.schemaCompatibility": mode})
         for mode in ("Backward", "Forward", "Full")
     ),
     case(

@@ -34,7 +34,7 @@ def test_an_envelope_needs_records_with_schemas_in_parquet() -> None:
     assert error.startswith("spec.format.output: Parquet needs records with a schema")
 
 
-@pytest.mark.parametrize("converter", ["Json", "Text", "Bytes", "Cbor", "MessagePack", "JsonEnvelope"])
+@pytest.mark.parametrize("converter", ["Json", "Text", "Bytes", "Cbor", "MessagePack", "ConnectJson"])
 def test_an_envelope_needs_no_path_with_the_key_for_a_converter_of_keys(converter: str) -> None:
     accepted(ENVELOPE, {"spec.format.keyConverter": converter})
 

@@ -98,9 +98,30 @@ INVALID = [
     ),
     case(
         "a value in the wrong case gets a suggestion",
-        {"spec.format.compression": "gzip"},
-        "spec.format.compression: gzip is not one of None, Gzip, Zstd, Snappy, Lz4, Brotli, Deflate, Bzip2; did you "
-        "mean Gzip?",
+        {"spec.format.compression": {"codec": "gzip"}},
+        "spec.format.compression.codec: gzip is not one of None, Gzip, Zstd, Snappy, Lz4, Brotli, Deflate, Bzip2; did "
+        "you mean Gzip?",
+    ),
+    case(
+        "the previous name of the converter is answered with the new one",
+        {"spec.format.converter": "JsonEnvelope"},
+        "spec.format.converter: JsonEnvelope is not one of Json, ConnectJson, Text, Bytes, Cbor, MessagePack, Avro, "
+        "Protobuf, JsonSchema: JsonEnvelope is now ConnectJson",
+    ),
+    *(
+        case(
+            f"the previous name {name} is answered with the new one",
+            {f"spec.format.{name}": value},
+            f"spec.format.{name}: is not a field of spec.format: it is now spec.format.{renamed}",
+        )
+        for name, value, renamed in (
+            ("rowGroup", "64Mi", "parquet.rowGroup"),
+            ("timeUnit", "Micros", "parquet.timeUnit"),
+            ("avroBlock", "1Mi", "avro.block"),
+            ("connectNames", True, "avro.connectNames"),
+            ("bytesSeparator", "", "bytes.separator"),
+            ("gzipLevel", 3, "compression.level"),
+        )
     ),
     case(
         "the previous value Off of the memory mode is answered with the new one",
@@ -140,7 +161,7 @@ INVALID = [
     case(
         "the connector's converter class gets a suggestion",
         {"spec.format.converter": "org.apache.kafka.connect.json.JsonConverter"},
-        "spec.format.converter: org.apache.kafka.connect.json.JsonConverter is not one of Json, JsonEnvelope, Text, "
+        "spec.format.converter: org.apache.kafka.connect.json.JsonConverter is not one of Json, ConnectJson, Text, "
         "Bytes, Cbor, MessagePack, Avro, Protobuf, JsonSchema; did you mean Json?",
     ),
     case(
@@ -338,13 +359,13 @@ INVALID = [
     ),
     case(
         "an unknown gzip level is rejected",
-        {"spec.format.gzipLevel": 9},
-        "spec.format.gzipLevel: 9 is above the maximum of 3",
+        {"spec.format.compression": {"codec": "Gzip", "level": 20}},
+        "spec.format.compression.level: 20 is above the maximum of 19",
     ),
     case(
         "an extension without a dot is rejected",
-        {"spec.format.bytesExtension": "bin"},
-        "spec.format.bytesExtension: bin is not a valid extension: use a dot and letters or digits, such as .bin",
+        {"spec.format": {"output": "Bytes", "bytes": {"extension": "bin"}}},
+        "spec.format.bytes.extension: bin is not a valid extension: use a dot and letters or digits, such as .bin",
     ),
     case(
         "a sink id with a parent directory is rejected",
@@ -394,7 +415,7 @@ VALID = [
     case("several brokers, one by its IPv6 address", {"spec.kafka.bootstrapServers": "a:9092, [::1]:9093"}),
     case(
         "a separator of two newlines",
-        {"spec.format": {"converter": "Bytes", "output": "Bytes", "bytesSeparator": "\n\n"}},
+        {"spec.format": {"converter": "Bytes", "output": "Bytes", "bytes": {"separator": "\n\n"}}},
     ),
     case("a pod template of any shape", {"spec.executor.podTemplate": {"spec": {"tolerations": [{"key": "x"}]}}}),
     case("a status from a cluster", {"status": {"conditions": []}}),

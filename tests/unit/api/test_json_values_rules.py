@@ -31,7 +31,7 @@ def test_the_inferred_schema_has_a_fixed_id() -> None:
 
 def test_parquet_of_json_needs_a_schema_or_inference() -> None:
     (error,) = spec_errors(json_format())
-    assert error.endswith("JsonEnvelope, or Json with schema or inference")
+    assert error.endswith("ConnectJson, or Json with schema or inference")
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_a_schema_has_no_effect_where_json_is_written_as_it_came(output: str) ->
     ("given", "error"),
     [
         (
-            {"converter": "JsonEnvelope", "inference": "Once"},
-            "spec.format.inference: Once has no effect with the converter JsonEnvelope: remove it, or use Json",
+            {"converter": "ConnectJson", "inference": "Once"},
+            "spec.format.inference: Once has no effect with the converter ConnectJson: remove it, or use Json",
         ),
         (
             {"output": "Json", "inference": "Once"},
@@ -84,8 +84,8 @@ def test_a_schema_has_no_effect_where_json_is_written_as_it_came(output: str) ->
             "spec.format.inference: Once cannot be combined with spec.format.schema: set only one of them",
         ),
         (
-            {"converter": "JsonEnvelope", "unknownFields": "Drop"},
-            "spec.format.unknownFields: Drop has no effect with the converter JsonEnvelope: remove it, or use Json or "
+            {"converter": "ConnectJson", "unknownFields": "Drop"},
+            "spec.format.unknownFields: Drop has no effect with the converter ConnectJson: remove it, or use Json or "
             "JsonSchema",
         ),
         (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sink_job.api import memory_budget
 from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec, ParquetSpec
 from sink_job.api.quantities import GI, MI
 
 cores = st.integers(1, 64)
@@ -68,7 +68,7 @@ def test_the_spec_limits_the_default_memory() -> None:
     assert memory_budget.default_total(cores=16, part_size=25 * MI, least=512 * MI, most=3 * GI) == 3 * GI
 
 
-PARQUET = FormatSpec(output=OutputFormat.PARQUET, row_group=32 * MI)
+PARQUET = FormatSpec(output=OutputFormat.PARQUET, parquet=ParquetSpec(row_group=32 * MI))
 
 
 def test_a_task_that_writes_parquet_has_memory_for_one_row_group() -> None:
@@ -80,7 +80,8 @@ def test_a_task_that_writes_parquet_has_memory_for_one_row_group() -> None:
 
 
 def test_bloom_filters_need_memory_in_each_task() -> None:
-    filters = PARQUET.model_copy(update={"bloom_filters": ["a", "b"]})
+    parquet = ParquetSpec(row_group=32 * MI, bloom_filters=["a", "b"])
+    filters = FormatSpec(output=OutputFormat.PARQUET, parquet=parquet)
     added = memory_budget.encoding_memory(filters) - memory_budget.encoding_memory(PARQUET)
     assert added == memory_budget.PER_BLOOM_FILTER * 2 * MI
     assert memory_budget.max_bloom_filter(64 * MI) == 2 * MI

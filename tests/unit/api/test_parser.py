@@ -227,7 +227,7 @@ spec:
         "spec.partitioner.duration: is missing: the type Time needs it, for example 1h",
         "spec.partitioner.pathFormat: is missing: the type Time needs it, for example 'year'=YYYY/'month'=MM/'day'=dd",
         "spec.format.output: Avro needs records with a schema, and those of the converter Json have none: use the "
-        "converter Avro, Protobuf or JsonSchema with registry or schema, JsonEnvelope, or Json with schema or "
+        "converter Avro, Protobuf or JsonSchema with registry or schema, ConnectJson, or Json with schema or "
         "inference",
         "spec.rounds.minBytes: 2Gi is above spec.rounds.maxBytes, 512Mi",
         "spec.errors.onNullValue: Write is not supported yet; supported: Fail, Ignore",

@@ -121,6 +121,6 @@ def test_keys_with_schemas_need_a_registry_and_values_need_none() -> None:
 
 
 @pytest.mark.parametrize("position", ["Prefix", "Suffix"])
-@pytest.mark.parametrize("converter", ["Json", "JsonEnvelope"])
+@pytest.mark.parametrize("converter", ["Json", "ConnectJson"])
 def test_the_name_of_the_schema_can_be_in_paths(position: str, converter: str) -> None:
     accepted({"spec.partitioner.schemaName": position, "spec.format.converter": converter})

@@ -80,7 +80,7 @@ def test_a_key_is_one_of_a_config_map() -> None:
     ]
 
 
-@pytest.mark.parametrize("converter", ["JsonEnvelope", "Text"])
+@pytest.mark.parametrize("converter", ["ConnectJson", "Text"])
 def test_a_schema_has_no_effect_with_other_converters(converter: str) -> None:
     assert spec_errors(avro(text=TEXT), {"spec.format.converter": converter}) == [
         f"{HERE}: has no effect with the converter {converter}: remove it, or use Avro, Protobuf, JsonSchema or Json"

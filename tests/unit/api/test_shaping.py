@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sink_job.api.compressions import LEVELS
 from sink_job.api.enums import (
     CompressionCodec,
     ConverterType,
@@ -13,7 +16,8 @@ from sink_job.api.enums import (
     RotationScope,
     TimestampExtractor,
 )
-from sink_job.api.job_sections import FormatSpec, KeySettings, PartitionerSpec, RotationSpec
+from sink_job.api.format_section import AvroSpec, BytesSpec, CompressionSpec, FormatSpec, ParquetSpec
+from sink_job.api.job_sections import KeySettings, PartitionerSpec, RotationSpec
 from sink_job.api.quantities import DAY, GI, MI
 from sink_job.api.spec import ObjectSettings
 from tests.unit.api.manifests import HOURLY, accepted
@@ -21,17 +25,28 @@ from tests.unit.api.manifests import HOURLY, accepted
 _TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=12)
 _DURATIONS = st.none() | st.integers(1, 400 * DAY)
 
+
+@st.composite
+def formats(draw: st.DrawFn) -> FormatSpec:
+    output, codec = draw(st.sampled_from(OutputFormat)), draw(st.sampled_from(CompressionCodec))
+    levels = LEVELS.get(codec)
+    level = {} if levels is None else {"level": draw(st.integers(levels.lowest, levels.highest))}
+    sections: dict[OutputFormat, dict[str, Any]] = {
+        OutputFormat.PARQUET: {"parquet": ParquetSpec(dictionary=draw(st.booleans()))},
+        OutputFormat.AVRO: {"avro": AvroSpec(connect_names=draw(st.booleans()))},
+        OutputFormat.BYTES: {"bytes": BytesSpec(separator=draw(st.text(max_size=8)))},
+    }
+    return FormatSpec(
+        converter=draw(st.sampled_from(ConverterType)),
+        output=output,
+        compression=CompressionSpec(codec=codec, **level),
+        **sections.get(output, {}),
+    )
+
+
 SHAPINGS = st.builds(
     ObjectSettings,
-    format=st.builds(
-        FormatSpec,
-        converter=st.sampled_from(ConverterType),
-        output=st.sampled_from(OutputFormat),
-        compression=st.sampled_from(CompressionCodec),
-        gzip_level=st.integers(0, 3),
-        zstd_level=st.integers(1, 19),
-        bytes_separator=st.text(max_size=8),
-    ),
+    format=formats(),
     partitioner=st.builds(
         PartitionerSpec,
         type=st.sampled_from(PartitionerType),
@@ -84,7 +99,7 @@ def test_object_settings_contain_no_connection_settings() -> None:
 
 
 def test_object_settings_have_the_values_of_the_manifest() -> None:
-    sink = accepted(HOURLY, {"spec.format": {"compression": "Gzip"}})
+    sink = accepted(HOURLY, {"spec.format": {"compression": {"codec": "Gzip"}}})
     shaping, spec = sink.shaping(), sink.spec
     assert (shaping.format, shaping.partitioner, shaping.rotation) == (spec.format, spec.partitioner, spec.rotation)
 

@@ -70,7 +70,7 @@ def _supported() -> set[tuple[str, str]]:
     built = {
         "spec.format.converter": (
             "Json",
-            "JsonEnvelope",
+            "ConnectJson",
             "Text",
             "Bytes",
             "Cbor",

@@ -26,7 +26,7 @@ from sink_job.connect.schema import RegisteredSchema, Schema, SchemaType
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
 from sink_job.converters.wire_format import Framing, Layout
-from sink_job.json.envelope_converter import JsonEnvelopeConverter
+from sink_job.json.connect_json import ConnectJsonConverter
 from sink_job.json.json_schema.converter import JsonSchemaConverter
 from sink_job.parquet.table_reader import ParquetTableReader
 from sink_job.protobuf.converter import ProtobufConverter, ProtobufDecoder
@@ -295,7 +295,7 @@ def envelope(schema: Any, payload: Any) -> bytes:
 
 
 def convert_envelope(*values: bytes, settings: DatumSettings = AVRO) -> Converted:
-    converter = JsonEnvelopeConverter((), settings.output, datums=settings)
+    converter = ConnectJsonConverter((), settings.output, datums=settings)
     return converter.convert(pa.array(values, pa.binary()))
 
 
@@ -339,7 +339,7 @@ def test_a_decimal_of_an_envelope_that_is_too_long_is_a_data_error_of_its_field(
 def test_an_envelope_is_projected_to_the_schema_of_its_object() -> None:
     target = convert_envelope(envelope({"type": "struct", "fields": AMOUNT["fields"][1:2]}, {"at": 1})).schemas
     assert target is not None
-    converter = JsonEnvelopeConverter((), OutputFormat.AVRO, datums=AVRO)
+    converter = ConnectJsonConverter((), OutputFormat.AVRO, datums=AVRO)
     value = envelope(AMOUNT, {"amount": 1.25, "at": 1000})
     data = converter.project(pa.array([value]), BatchSource("t"), target.schemas[0])
     assert data.to_pylist() == [b"\xd0\x0f"]

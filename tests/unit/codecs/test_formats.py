@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import ConverterType, OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import BytesSpec, FormatSpec
 from sink_job.codecs.formats import row_encoder
 
 
@@ -19,7 +19,7 @@ def frame(
     values: list[bytes], *, converter: ConverterType = ConverterType.JSON, separator: str | None = None
 ) -> list[bytes]:
     output = OutputFormat.JSON if separator is None else OutputFormat.BYTES
-    settings = FormatSpec(converter=converter, output=output, bytes_separator=separator or "")
+    settings = FormatSpec(converter=converter, output=output, bytes=BytesSpec(separator=separator or ""))
     rows: list[bytes] = row_encoder(settings).encode(pa.array(values, pa.binary())).to_pylist()
     return rows
 

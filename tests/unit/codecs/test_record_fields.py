@@ -193,7 +193,7 @@ def test_a_field_of_the_key_is_a_path_element(choice: ConverterType) -> None:
 
 
 def test_a_key_can_have_an_envelope() -> None:
-    found = pipeline(**by_field("$key", format={"keyConverter": "JsonEnvelope"}))
+    found = pipeline(**by_field("$key", format={"keyConverter": "ConnectJson"}))
     key = b'{"schema":{"type":"int64","optional":false},"payload":17}'
     assert paths(prepare(found, keys=[key])) == ["key=17"]
 
@@ -299,13 +299,13 @@ def envelope(name: str | None) -> bytes:
     [("Prefix", "schema_name=example.Flight/partition=3"), ("Suffix", "partition=3/schema_name=example.Flight")],
 )
 def test_the_name_of_the_schema_is_before_or_after_the_path(position: str, path: str) -> None:
-    found = pipeline(partitioner={"schemaName": position}, format={"converter": "JsonEnvelope"})
+    found = pipeline(partitioner={"schemaName": position}, format={"converter": "ConnectJson"})
     assert paths(prepare(found, values=[envelope("example.Flight")])) == [path]
 
 
 def test_a_schema_without_a_name_and_a_record_without_a_schema_have_null() -> None:
     found = pipeline(
-        partitioner={"type": "Field", "fields": ["a"], "schemaName": "Suffix"}, format={"converter": "JsonEnvelope"}
+        partitioner={"type": "Field", "fields": ["a"], "schemaName": "Suffix"}, format={"converter": "ConnectJson"}
     )
     prepared = prepare(found, values=[envelope("F"), envelope(None), b'{"schema":null,"payload":{"a":1}}'])
     assert paths(prepared) == ["a=1/schema_name=F", "a=1/schema_name=null", "a=1/schema_name=null"]
@@ -316,12 +316,12 @@ def test_values_without_schemas_have_null() -> None:
 
 
 def test_the_name_of_a_schema_cannot_leave_its_directory() -> None:
-    found = pipeline(partitioner={"schemaName": "Prefix"}, format={"converter": "JsonEnvelope"})
+    found = pipeline(partitioner={"schemaName": "Prefix"}, format={"converter": "ConnectJson"})
     assert paths(prepare(found, values=[envelope("../x")])) == ["schema_name=..%2Fx/partition=3"]
 
 
 def test_rejected_records_have_no_path_with_the_name_of_a_schema() -> None:
-    found = pipeline(partitioner={"schemaName": "Prefix"}, format={"converter": "JsonEnvelope"})
+    found = pipeline(partitioner={"schemaName": "Prefix"}, format={"converter": "ConnectJson"})
     assert paths(prepare(found, values=[b"nope", envelope("F")])) == [None, "schema_name=F/partition=3"]
 
 

@@ -79,7 +79,7 @@ def test_json_timestamps_outside_the_years_1_to_9999_are_data_errors(rows: int, 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"output": "Avro"}, {"output": "Parquet"}, {"output": "Parquet", "timeUnit": "AsSchema"}],
+    [{"output": "Avro"}, {"output": "Parquet"}, {"output": "Parquet", "parquet": {"timeUnit": "AsSchema"}}],
     ids=["Avro", "Parquet", "Parquet, AsSchema"],
 )
 def test_a_record_with_a_timestamp_outside_the_years_1_to_9999_is_a_data_error_in_an_envelope(

@@ -16,7 +16,7 @@ import fastavro
 import pyarrow as pa
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import CompressionSpec, FormatSpec
 from sink_job.avro.converter import AvroDecoder
 from sink_job.avro.from_connect import avro_schema
 from sink_job.codecs.containers import container_encoder
@@ -27,8 +27,9 @@ from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
 from sink_job.converters.wire_format import Framing, Layout
 from sink_job.formats.datum_rows import LengthPrefixed
-from sink_job.json.envelope_converter import JsonEnvelopeConverter
+from sink_job.json.connect_json import ConnectJsonConverter
 from sink_job.protobuf.converter import ProtobufConverter
+from tests.support.format_settings import with_blocks
 from tests.unit.avro.avro_data import Table, encode, record, registered
 from tests.unit.codecs.typed_cases import CASES, Case
 from tests.unit.formats.test_datum_rows import parts_of
@@ -189,7 +190,7 @@ class EnvelopeColumns:
 
     def datums(self, settings: DatumSettings) -> tuple[Schema, pa.BinaryArray]:
         values = [json.dumps({"schema": _CONNECT, "payload": each}).encode() for each in _PAYLOADS]
-        found = JsonEnvelopeConverter((), settings.output, datums=settings)
+        found = ConnectJsonConverter((), settings.output, datums=settings)
         return _converted(found.convert(pa.array(_in_turns(values), pa.binary())))
 
 
@@ -208,7 +209,7 @@ _PAYLOADS: Final[Sequence[dict[str, Any]]] = (
     {"tiny": None, "short": 32_767, "at": -1, "raw": "", "by_number": []},
 )
 ENVELOPE: Final = EnvelopeColumns()
-SOURCES: Final[dict[str, Columns]] = {"Avro": ALL, "Protobuf": PROTOBUF, "JsonEnvelope": ENVELOPE}
+SOURCES: Final[dict[str, Columns]] = {"Avro": ALL, "Protobuf": PROTOBUF, "ConnectJson": ENVELOPE}
 
 
 def _in_turns(values: Sequence[bytes]) -> list[bytes]:
@@ -224,8 +225,8 @@ def _converted(found: Converted) -> tuple[Schema, pa.BinaryArray]:
 
 def settings_of(output: OutputFormat, codec: str) -> FormatSpec:
     """Settings with small blocks, which a manifest cannot have."""
-    chosen = FormatSpec(output=output, compression=CompressionCodec(codec))
-    return chosen.model_copy(update={"row_group": BLOCK_BYTES, "avro_block": BLOCK_BYTES})
+    chosen = FormatSpec(output=output, compression=CompressionSpec(codec=CompressionCodec(codec)))
+    return with_blocks(chosen, BLOCK_BYTES)
 
 
 @cache

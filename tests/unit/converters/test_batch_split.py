@@ -21,7 +21,7 @@ from sink_job.connect.json_encoder import DEFAULT_OPTIONS
 from sink_job.connect.json_size import TextLimit, is_longer
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters import batch_split
-from sink_job.json.envelope_converter import JsonEnvelopeConverter
+from sink_job.json.connect_json import ConnectJsonConverter
 from sink_job.protobuf.converter import decoder_of
 
 NAME = "n" * 10_000
@@ -79,7 +79,7 @@ def test_a_value_with_an_envelope_with_long_names_is_rejected() -> None:
     item = {"type": "struct", "fields": [{"field": NAME, "type": "boolean", "optional": True}]}
     schema = {"type": "array", "items": item}
     values = [json.dumps({"schema": schema, "payload": [{}] * count}).encode() for count in (1, ITEMS)]
-    ((row, reason),) = JsonEnvelopeConverter().convert(pa.array(values, pa.binary())).rejected
+    ((row, reason),) = ConnectJsonConverter().convert(pa.array(values, pa.binary())).rejected
     assert row == 1
     assert reason.startswith(REASON)
 

@@ -12,7 +12,7 @@ from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource, Converted, ValueConverter
 from sink_job.converters.registered import SchemaSettings
 from sink_job.converters.wire_format import Framing, Layout
-from sink_job.json.envelope_converter import JsonEnvelopeConverter
+from sink_job.json.connect_json import ConnectJsonConverter
 from sink_job.json.json_schema.converter import JsonSchemaConverter
 from tests.unit.avro.avro_data import Table, converter, framed, record, registered
 
@@ -55,8 +55,8 @@ CASES: list[tuple[Callable[[], ValueConverter], Callable[[int], bytes], int]] = 
     (lambda: converter(registered(LIST)), linked_list, 100),
     (lambda: converter(registered(TREE)), tree, 100),
     (json_schema, brackets, 256),
-    (JsonEnvelopeConverter, envelope, 256),
-    (JsonEnvelopeConverter, envelope_with_schema, 256),
+    (ConnectJsonConverter, envelope, 256),
+    (ConnectJsonConverter, envelope_with_schema, 256),
 ]
 
 

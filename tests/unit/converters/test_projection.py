@@ -27,7 +27,7 @@ from sink_job.converters.projection import ProjectingConverter
 from sink_job.converters.registered import SchemaSettings
 from sink_job.converters.wire_format import Framing, Layout
 from sink_job.json.connect_envelope import envelope_schema
-from sink_job.json.envelope_converter import JsonEnvelopeConverter
+from sink_job.json.connect_json import ConnectJsonConverter
 from sink_job.json.json_schema.converter import JsonSchemaConverter
 from sink_job.json.json_schema.to_connect import json_connect_schema
 from tests.unit.avro.avro_data import Table, converter, datum, encode, framed, record, registered, samples
@@ -286,4 +286,4 @@ def test_envelopes_of_several_schemas_are_projected() -> None:
         json.dumps({"schema": schema(a), "payload": {"a": 1}}).encode(),
         json.dumps({"schema": schema(b, a), "payload": {"b": "x", "a": 2}}).encode(),
     ]
-    assert project(JsonEnvelopeConverter(), target, *values) == [b'{"a":1,"b":null}', b'{"a":2,"b":"x"}']
+    assert project(ConnectJsonConverter(), target, *values) == [b'{"a":1,"b":null}', b'{"a":2,"b":"x"}']

@@ -60,10 +60,13 @@ class Sink:
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, output: str, codec: str) -> None:
         folder.mkdir()
         self.memory = MemorySinkFixture(folder, patch)
-        chosen: dict[str, Any] = {"output": output, "compression": codec}
+        chosen: dict[str, Any] = {"output": output, "compression": {"codec": codec}}
         if output != "Json":
             schema = {"converter": "JsonSchema", "schema": {"text": SCHEMAS[0]}}
-            chosen |= {**schema, "rowGroup" if output == "Parquet" else "avroBlock": 150}
+            chosen |= {
+                **schema,
+                **({"parquet": {"rowGroup": 150}} if output == "Parquet" else {"avro": {"block": 150}}),
+            }
         given: dict[str, Any] = {"flush_size": 3, "max_records": 2, "part_size": 400, "spec": {"format": chosen}}
         self.memory.sink = load_sink(manifest("archive", "http://127.0.0.1:9", **given))
         self.effects = 0

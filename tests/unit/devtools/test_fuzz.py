@@ -107,7 +107,7 @@ def test_a_value_with_another_result_in_its_batch_breaks_a_property(monkeypatch:
 
 REGRESSIONS = [
     Case(
-        "JsonEnvelope",
+        "ConnectJson",
         (
             b'{"schema": {"type": "double", "name": "org.apache.kafka.connect.data.Timestamp"}, "payload": 1.5}',
             b'{"schema": {"type": "int32"}, "payload": 1}',

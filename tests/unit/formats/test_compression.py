@@ -7,7 +7,7 @@ import random
 import pytest
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import CompressionSpec, FormatSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.codecs.formats import with_library
 from sink_job.formats.compression import Zstd, compression_of, zstd
@@ -38,7 +38,7 @@ def test_a_higher_level_of_zstd_makes_smaller_frames() -> None:
 
 @pytest.mark.parametrize(("codec", "prefix"), [("None", "None"), ("Gzip", "isal 1."), ("Zstd", "zstd 1.5.")])
 def test_the_settings_of_a_claim_name_the_library_that_compresses(codec: str, prefix: str) -> None:
-    settings = ObjectSettings(format=FormatSpec(compression=CompressionCodec(codec)))
+    settings = ObjectSettings(format=FormatSpec(compression=CompressionSpec(codec=CompressionCodec(codec))))
     assert str(with_library(settings).library).startswith(prefix)
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import CompressionSpec, FormatSpec
 from sink_job.avro.container import AvroContainer, avro_codec, sync_marker
 from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.datum_rows import LengthPrefixed, datums
@@ -39,7 +39,9 @@ Encode = Callable[[], ObjectEncoder]
 
 
 def avro(codec: str = "None", *, key: str = "topics/t/x.avro", block: int = 60) -> AvroContainer:
-    chosen = avro_codec(FormatSpec(output=OutputFormat.AVRO, compression=CompressionCodec(codec)))
+    chosen = avro_codec(
+        FormatSpec(output=OutputFormat.AVRO, compression=CompressionSpec(codec=CompressionCodec(codec)))
+    )
     return AvroContainer(json.dumps(SCHEMA), key, chosen, block_size=block)
 
 

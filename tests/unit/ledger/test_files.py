@@ -37,9 +37,9 @@ DAMAGED: dict[str, Callable[[bytes], bytes]] = {
     "not gzip": lambda content: b"not gzip",
     "cut short": lambda content: content[: len(content) // 2],
     "not JSON": lambda content: gzip.compress(b"not JSON"),
-    "other JSON": lambda content: gzip.compress(b'{"format": 8, "kind": 1}'),
-    "deep JSON": lambda content: gzip.compress(b'{"format": 8, "other": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
-    "not text": lambda content: gzip.compress(b'{"format": 8, "attempt": "\xff"}'),
+    "other JSON": lambda content: gzip.compress(b'{"format": 9, "kind": 1}'),
+    "deep JSON": lambda content: gzip.compress(b'{"format": 9, "other": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    "not text": lambda content: gzip.compress(b'{"format": 9, "attempt": "\xff"}'),
 }
 
 
@@ -61,7 +61,7 @@ def test_a_ledger_of_another_format_is_rejected_with_both_formats(
     error = error_of(lambda: sink_fixture.run(LOG))
     assert isinstance(error, ConfigurationError)
     assert f"{key} has ledger format {number}; " in str(error)
-    assert " format 8 only" in str(error)
+    assert " format 9 only" in str(error)
 
 
 def test_every_file_of_the_ledger_contains_its_format(sink_fixture: MemorySinkFixture) -> None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import CompressionSpec, FormatSpec
 from sink_job.api.memory_budget import max_bloom_filter
 from sink_job.avro.encoder import datum_encoder
 from sink_job.avro.to_connect import ENUM
@@ -64,7 +64,9 @@ def record(n: int) -> dict[str, Any]:
 
 
 def container(fields: Sequence[str], *, block: int = BLOCK, codec: str = "Snappy") -> ParquetContainer:
-    chosen = parquet_codec(FormatSpec(output=OutputFormat.PARQUET, compression=CompressionCodec(codec)))
+    chosen = parquet_codec(
+        FormatSpec(output=OutputFormat.PARQUET, compression=CompressionSpec(codec=CompressionCodec(codec)))
+    )
     return ParquetContainer(READER, chosen, block_size=block, dictionary=True, bloom_filters=fields)
 
 
@@ -179,8 +181,11 @@ def test_without_filters_bytes_are_those_of_an_object_whose_fields_have_none() -
 
 def test_filters_are_a_setting_of_an_object() -> None:
     """A driver with other filters first finishes the open objects (P8)."""
-    form = {"converter": "JsonEnvelope", "output": "Parquet"}
-    assert shaping(format={**form, "bloomFilters": ["a.b"]}).model_dump_json() != shaping(format=form).model_dump_json()
+    form = {"converter": "ConnectJson", "output": "Parquet"}
+    assert (
+        shaping(format={**form, "parquet": {"bloomFilters": ["a.b"]}}).model_dump_json()
+        != shaping(format=form).model_dump_json()
+    )
 
 
 def test_columns_whose_path_is_the_same_have_a_filter_each() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import CompressionSpec, FormatSpec, ParquetSpec
 from sink_job.avro.encoder import datum_encoder
 from sink_job.avro.to_connect import ENUM
 from sink_job.codecs.containers import container_encoder
@@ -48,7 +48,7 @@ READER = ParquetTableReader(SCHEMA, DATUMS)
 def parquet(
     codec: str = "Snappy", *, block: int = 2_000, dictionary: bool = True, bloom_filters: Collection[str] = ()
 ) -> ParquetContainer:
-    settings = FormatSpec(output=OutputFormat.PARQUET, compression=CompressionCodec(codec))
+    settings = FormatSpec(output=OutputFormat.PARQUET, compression=CompressionSpec(codec=CompressionCodec(codec)))
     return ParquetContainer(
         READER, parquet_codec(settings), block_size=block, dictionary=dictionary, bloom_filters=bloom_filters
     )
@@ -166,7 +166,10 @@ def test_an_object_can_have_the_maximum_depth_of_lists() -> None:
         lists, value = Schema(SchemaType.ARRAY, values=lists), [value]
     schema = Schema(SchemaType.STRUCT, fields=(Field("f", lists),))
     encoder = ParquetContainer(
-        ParquetTableReader(schema, DATUMS), parquet_codec(FormatSpec()), block_size=1, dictionary=True
+        ParquetTableReader(schema, DATUMS),
+        parquet_codec(FormatSpec()),
+        block_size=1,
+        dictionary=True,
     )
     row = LengthPrefixed().encode(pa.array([datum_encoder(schema, DATUMS)({"f": value})], pa.binary()))
     body = b"".join(parts_of(row.to_pylist(), encoder))
@@ -203,7 +206,7 @@ ENUM_SCHEMA = Schema(
 
 
 def enum_block(records: list[dict[str, Any]], *, dictionary: bool) -> bytes:
-    settings = FormatSpec(output=OutputFormat.PARQUET, dictionary=dictionary)
+    settings = FormatSpec(output=OutputFormat.PARQUET, parquet=ParquetSpec(dictionary=dictionary))
     encode = datum_encoder(ENUM_SCHEMA, DATUMS)
     rows = LengthPrefixed().encode(pa.array(map(encode, records), pa.binary())).to_pylist()
     return b"".join(parts_of(rows, container_encoder(settings, ENUM_SCHEMA)("key")))
@@ -228,7 +231,7 @@ def test_arrays_of_symbols_are_written_whose_texts_have_more_than_2_gib(dictiona
     one: dict[str, Any] = {"e": None, "m": {}, "s": None}
     rows = [datum_encoder(ENUM_SCHEMA, DATUMS)({**one, "l": SYMBOLS[:1] * each}) for each in (1, count)]
     prefixed = LengthPrefixed().encode(pa.array(rows, pa.binary())).to_pylist()
-    settings = FormatSpec(output=OutputFormat.PARQUET, dictionary=dictionary)
+    settings = FormatSpec(output=OutputFormat.PARQUET, parquet=ParquetSpec(dictionary=dictionary))
     body = b"".join(parts_of(prefixed, container_encoder(settings, ENUM_SCHEMA)("key")))
     assert len(body) < 1 << 20
     metadata = pq.read_metadata(io.BytesIO(body))

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sink_job.api.enums import OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec, ParquetSpec
 from sink_job.avro.encoder import datum_encoder
 from sink_job.codecs.containers import container_encoder
 from sink_job.connect.output_settings import DatumSettings
@@ -102,7 +102,7 @@ RECORDS: list[dict[str, Any]] = [
 
 
 def body(*, dictionary: bool = True) -> bytes:
-    settings = FormatSpec(output=OutputFormat.PARQUET, dictionary=dictionary)
+    settings = FormatSpec(output=OutputFormat.PARQUET, parquet=ParquetSpec(dictionary=dictionary))
     datums = DatumSettings.of(settings)
     assert datums
     rows = LengthPrefixed().encode(pa.array(map(datum_encoder(SCHEMA, datums), RECORDS), pa.binary())).to_pylist()

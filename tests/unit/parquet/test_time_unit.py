@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sink_job.api.enums import OutputFormat, TimeUnit
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec, ParquetSpec
 from sink_job.avro.encoder import datum_encoder
 from sink_job.codecs.containers import container_encoder
 from sink_job.connect import logical_types
@@ -56,7 +56,7 @@ def record(at: Any, of_day: Any) -> dict[str, Any]:
 
 
 def object_of(unit: TimeUnit, count: int) -> bytes:
-    settings = FormatSpec(output=OutputFormat.PARQUET, time_unit=unit)
+    settings = FormatSpec(output=OutputFormat.PARQUET, parquet=ParquetSpec(time_unit=unit))
     datums = DatumSettings.of(settings)
     assert datums
     encode = datum_encoder(SCHEMA, datums)
@@ -108,7 +108,7 @@ def test_the_footer_has_the_unit_in_lists_maps_and_structs(unit: TimeUnit, expec
 
 @pytest.mark.parametrize(("unit", "expected"), [(TimeUnit.MICROS, "us"), (TimeUnit.AS_SCHEMA, "ms")])
 def test_the_timestamp_of_an_envelope_has_the_unit(unit: TimeUnit, expected: str) -> None:
-    settings = FormatSpec(output=OutputFormat.PARQUET, time_unit=unit, envelope=True)
+    settings = FormatSpec(output=OutputFormat.PARQUET, parquet=ParquetSpec(time_unit=unit), envelope=True)
     datums = DatumSettings.of(settings)
     assert datums
     schema = envelope_schema(SCHEMA, KEY_BYTES)
@@ -130,11 +130,11 @@ def test_the_timestamp_of_an_envelope_has_the_unit(unit: TimeUnit, expected: str
 
 def test_the_unit_is_a_setting_of_an_object_and_its_default_is_micros() -> None:
     """A driver with another value first finishes the open objects (P8)."""
-    form = {"converter": "JsonEnvelope", "output": "Parquet"}
+    form = {"converter": "ConnectJson", "output": "Parquet"}
     default, micros, other = (
         shaping(format={**form, **unit}).model_dump_json()
-        for unit in ({}, {"timeUnit": "Micros"}, {"timeUnit": "AsSchema"})
+        for unit in ({}, {"parquet": {"timeUnit": "Micros"}}, {"parquet": {"timeUnit": "AsSchema"}})
     )
     assert default == micros
     assert other != micros
-    assert shaping(format={"converter": "JsonEnvelope"}).format.time_unit is None
+    assert shaping(format={"converter": "ConnectJson"}).format.parquet is None

@@ -9,7 +9,7 @@ import pytest
 
 from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec
 from sink_job.api.schema_section import SchemaSpec
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.registry.client import open_schemas

@@ -13,7 +13,7 @@ def test_the_size_of_a_record_counts_its_envelope() -> None:
 
 
 def test_an_envelope_in_parquet_is_simulated_with_the_schemas_of_values() -> None:
-    settings = {"converter": "JsonEnvelope", "output": "Parquet", "envelope": True}
+    settings = {"converter": "ConnectJson", "output": "Parquet", "envelope": True}
     chosen = sink(format=settings, partitioner={"schemaName": "Prefix"})
     schemas = [{"name": name, "fields": [{"name": "a", "type": "int32"}]} for name in "FFG"]
     (report,) = run(chosen, write(*(record(n, schema=each, key="k") for n, each in enumerate(schemas))))

@@ -210,7 +210,7 @@ def test_values_are_compact_json_for_the_json_converter() -> None:
 
 @pytest.mark.parametrize(("value", "size"), [("äb", 3), ({"a": "b"}, 9)])
 def test_for_the_text_converter_a_json_string_is_the_value(value: object, size: int) -> None:
-    text = {"converter": "Text", "output": "Bytes", "bytesSeparator": ""}
+    text = {"converter": "Text", "output": "Bytes", "bytes": {"separator": ""}}
     for limit, closed in ((size, [[0]]), (size + 1, [])):
         (report,) = run(sink(format=text, rotation={"maxBytes": limit}), write(record(0, value)))
         assert offsets(report["closed"]) == closed
@@ -470,7 +470,7 @@ def test_an_invalid_schema_is_an_error_with_its_line(schema: dict[str, Any], mes
 
 @pytest.mark.parametrize(("output", "extension"), [("Avro", ".avro"), ("Parquet", ".snappy.parquet")])
 def test_containers_are_simulated_with_plain_json(output: str, extension: str) -> None:
-    of = sink(format={"converter": "JsonEnvelope", "output": output})
+    of = sink(format={"converter": "ConnectJson", "output": output})
     (report,) = run(of, write(record(0, {"a": 1}), record(1, {"a": 2}), record(2, {"a": 3})))
     assert [each["key"].removeprefix("topics/t/partition=0/t+0+") for each in report["closed"]] == [
         f"0000000000{extension}"

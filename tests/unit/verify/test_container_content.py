@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import CompressionSpec, FormatSpec
 from sink_job.codecs.containers import container_encoder
 from sink_job.connect.schema import Schema
 from sink_job.formats.datum_rows import LengthPrefixed
@@ -27,6 +27,7 @@ from sink_job.verify.container_content import container_content
 from sink_job.verify.object_content import Difference, ObjectContent
 from sink_job.verify.object_reader import ObjectUnreadable
 from sink_job.writer.row_slices import RowSlice
+from tests.support.format_settings import with_blocks
 from tests.support.memory_s3 import MemoryS3
 from tests.unit.avro.avro_data import record
 from tests.unit.parquet.test_table_reader import datums, samples
@@ -44,8 +45,8 @@ class Store(MemoryS3):
 
 
 def settings(output: str, codec: str = "None") -> FormatSpec:
-    found = FormatSpec(output=OutputFormat(output), compression=CompressionCodec(codec))
-    return found.model_copy(update={"avro_block": 200, "row_group": 200})
+    found = FormatSpec(output=OutputFormat(output), compression=CompressionSpec(codec=CompressionCodec(codec)))
+    return with_blocks(found, 200)
 
 
 def rows_of(data: pa.BinaryArray) -> RowSlice:

@@ -13,7 +13,7 @@ from sink_job.partitioning.object_keys import object_key
 from sink_job.verify.duplicate_objects import DuplicateDetector, KeyOrigin, OtherObject
 from tests.unit.rotation.settings import shaping
 
-PLAIN, GZIPPED = shaping(), shaping(format={"compression": "Gzip"})
+PLAIN, GZIPPED = shaping(), shaping(format={"compression": {"codec": "Gzip"}})
 ORIGIN = KeyOrigin(TopicPartition("log", 3), 10)
 
 
@@ -41,7 +41,7 @@ def test_a_key_in_the_form_of_the_sink_has_an_origin(name: str) -> None:
 
 @pytest.mark.parametrize("suffix", [".parquet", ".gz.parquet", ".lz4raw.parquet"])
 def test_a_parquet_object_with_another_codec_has_an_origin(suffix: str) -> None:
-    parquet = shaping(format={"converter": "JsonEnvelope", "output": "Parquet"})
+    parquet = shaping(format={"converter": "ConnectJson", "output": "Parquet"})
     assert origin(f"p/log+3+0000000010{suffix}", settings=parquet) == ORIGIN
     assert origin("p/log+3+0000000010.json", settings=parquet) is OtherObject.FOREIGN
 

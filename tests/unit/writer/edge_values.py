@@ -217,7 +217,7 @@ EDGES: Final[Mapping[ConverterType, Callable[[str], Edge]]] = {
     ConverterType.CBOR: _binary(ConverterType.CBOR),
     ConverterType.MESSAGE_PACK: _binary(ConverterType.MESSAGE_PACK),
     ConverterType.JSON_SCHEMA: _json_schema,
-    ConverterType.JSON_ENVELOPE: _envelope,
+    ConverterType.CONNECT_JSON: _envelope,
     ConverterType.AVRO: _avro,
     ConverterType.PROTOBUF: _protobuf,
 }
@@ -231,7 +231,7 @@ def ordinary(converter: ConverterType) -> Edge:
             return Edge(ENCODERS[converter](Pairs([("n", 1)]), Random(1).randrange))
         case ConverterType.JSON_SCHEMA:
             return Edge(avro_data.framed(1, text), RegisteredSchema("1", "JSON", json.dumps(_OF_ALL), version=1))
-        case ConverterType.JSON_ENVELOPE:
+        case ConverterType.CONNECT_JSON:
             return Edge(b'{"schema": %b, "payload": %b}' % (json.dumps(_CONNECT_ALL).encode(), text))
         case ConverterType.AVRO:
             schema = avro_data.record(("n", "long"))

@@ -11,6 +11,7 @@ import pytest
 from sink_job.formats.compression import Gzip, Zstd
 from sink_job.ledger.state import ClosedObject
 from sink_job.writer.record_pipeline import RecordPipeline
+from tests.support.format_settings import with_blocks
 from tests.unit.avro.avro_data import record
 from tests.unit.rotation.settings import shaping
 from tests.unit.writer.test_projection import FRAMING, ProjectingPartition, Version
@@ -57,12 +58,12 @@ def small_blocks() -> Iterator[None]:
 def written(output: str, compression: str, rounds: int) -> list[tuple[str, tuple[int, ...], bytes]]:
     """The objects of that many rounds: keys, sizes of their parts, and bytes."""
     sections = shaping(
-        format={"converter": "Avro", "output": output, "compression": compression},
+        format={"converter": "Avro", "output": output, "compression": {"codec": compression}},
         framing=FRAMING,
         rotation={"flushSize": RECORDS + 1},
     )
     small = {
-        "format": sections.format.model_copy(update={"avro_block": BLOCK, "row_group": BLOCK}),
+        "format": with_blocks(sections.format, BLOCK),
         "s3": sections.s3.model_copy(update={"part_size": PART}),
     }
     one = OneWorker(sections.model_copy(update=small), versions=[VERSION])

@@ -18,6 +18,7 @@ from sink_job.formats.part_assembler import PartAssembler
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.state import ClosedObject
 from sink_job.writer.row_selection import object_rows
+from tests.support.format_settings import with_blocks
 from tests.unit.rotation.settings import shaping
 from tests.unit.writer.one_partition import TP, batches
 from tests.unit.writer.test_projection import (
@@ -34,7 +35,7 @@ from tests.unit.writer.test_projection import (
 
 MODES = [SchemaCompatibility.NONE, SchemaCompatibility.SEPARATE, SchemaCompatibility.BACKWARD]
 OUTPUTS = [OutputFormat.AVRO, OutputFormat.PARQUET]
-SIZES = {"avro_block": 120, "row_group": 120}
+BLOCK = 120
 PART = 300
 
 
@@ -53,7 +54,7 @@ def partition(
         partitioner={"type": "Field", "fields": ["path"]},
     )
     small = {
-        "format": sections.format.model_copy(update=SIZES),
+        "format": with_blocks(sections.format, BLOCK),
         "s3": sections.s3.model_copy(update={"part_size": PART}),
         "schema_compatibility": mode,
     }
@@ -137,7 +138,7 @@ def test_a_block_over_several_rounds_is_staged_as_it_came() -> None:
 
 
 def test_a_record_without_a_schema_is_a_data_error() -> None:
-    sections = shaping(format={"converter": "JsonEnvelope", "output": "Avro"}, rotation={"flushSize": 9})
+    sections = shaping(format={"converter": "ConnectJson", "output": "Avro"}, rotation={"flushSize": 9})
     one = ProjectingPartition(sections, tolerant=True)
     schema = b'{"type": "struct", "name": "s", "fields": [{"field": "a", "type": "int32"}]}'
     result = one.round(0, [b'{"schema": null, "payload": {"a": 1}}', b'{"schema": %b, "payload": {"a": 1}}' % schema])

@@ -46,7 +46,7 @@ REJECTED: Final[Mapping[Of, Mapping[str, str]]] = {
     Of.CBOR: {"null": NULL, "depth 1,000": DEPTH_256, "field twice": TWICE},
     Of.MESSAGE_PACK: {"null": NULL, "depth 1,000": DEPTH_256, "field twice": TWICE},
     Of.JSON_SCHEMA: {"null": NULL, "depth 1,000": JSON_DEPTH, "NaN": INVALID_JSON},
-    Of.JSON_ENVELOPE: {
+    Of.CONNECT_JSON: {
         "null": "a required value of type struct is null or missing",
         "depth 1,000": DEPTH_256,
         "NaN": 'the value is not an object of "schema" and "payload": JSON is malformed: invalid character',
@@ -75,7 +75,7 @@ def reason(converter: Of, output: OutputFormat, case: str) -> str | None:
     in_all = REJECTED[converter].get(case)
     if output is not PARQUET or case not in NOT_IN_PARQUET:
         return in_all
-    if converter is Of.JSON_ENVELOPE and case == "depth 1,000":
+    if converter is Of.CONNECT_JSON and case == "depth 1,000":
         return in_all  # a schema cannot be recursive
     if converter is Of.PROTOBUF and case in ("empty array", "number"):
         return None  # they are fields of a message

@@ -132,7 +132,7 @@ def test_a_slice_of_a_batch_is_prepared_like_one_of_its_own(converter: str) -> N
 
 @pytest.mark.parametrize(("compression", "suffix"), [("None", ""), ("Gzip", ".gz"), ("Zstd", ".zst")])
 def test_keys_and_extensions_are_those_of_the_settings(compression: str, suffix: str) -> None:
-    found = pipeline(format={"compression": compression})
+    found = pipeline(format={"compression": {"codec": compression}})
     assert extension(found.shaping) == f".json{suffix}"
     assert found.key(TP, "p", 5) == f"topics/t/p/t+3+0000000005.json{suffix}"
     assert found.compression.extension == suffix
@@ -142,11 +142,11 @@ def test_an_unsupported_setting_is_rejected() -> None:
     with pytest.raises(ValueError, match="onNullValue Write"):
         pipeline(OnNullValue.WRITE)
     with pytest.raises(ValueError, match="compression Snappy"):
-        pipeline(format={"compression": "Snappy"})
+        pipeline(format={"compression": {"codec": "Snappy"}})
 
 
 def test_a_reason_is_limited_in_length() -> None:
-    found = pipeline(format={"converter": "JsonEnvelope"})
+    found = pipeline(format={"converter": "ConnectJson"})
     (error,) = prepare(found, [b'{"schema":{"type":"%b"},"payload":1}' % (b"x" * 5000)]).errors
     assert len(error.message) == 1000
     assert "xxx" in error.message

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import OutputFormat
-from sink_job.api.job_sections import FormatSpec
+from sink_job.api.format_section import FormatSpec, ParquetSpec
 from sink_job.api.memory_budget import PER_INDEX, encoding_memory, max_index
 from sink_job.api.quantities import MI
 from sink_job.writer import size_limits
@@ -98,5 +98,6 @@ def test_rows_are_checked_where_their_offsets_pass_a_multiple() -> None:
 
 @pytest.mark.parametrize("row_group", [MI, 64 * MI, 512 * MI])
 def test_a_task_has_the_memory_for_the_footer(row_group: int) -> None:
-    settings = FormatSpec(output=OutputFormat.PARQUET).model_copy(update={"row_group": row_group})
-    assert encoding_memory(settings) >= PER_INDEX * max_index(settings)
+    parquet = ParquetSpec(row_group=row_group)
+    settings = FormatSpec(output=OutputFormat.PARQUET, parquet=parquet)
+    assert encoding_memory(settings) >= PER_INDEX * max_index(parquet)

@@ -35,14 +35,14 @@ DEEP = record({"type": "array", "items": {"type": "array", "items": ITEM}})
 
 
 def envelope(payload: str) -> Converted:
-    """A value of the converter JsonEnvelope: its producer chooses the default."""
+    """A value of the converter ConnectJson: its producer chooses the default."""
     fields = [{"field": "s", "type": "string", "default": DEFAULT}]
     schema = {
         "type": "struct",
         "fields": [{"field": "l", "type": "array", "items": {"type": "struct", "fields": fields}}],
     }
     settings = SchemaSettings(output=OutputFormat.AVRO, datums=AVRO)
-    converter = converter_for(ConverterType.JSON_ENVELOPE, (), output=OutputFormat.AVRO, schemas=settings)
+    converter = converter_for(ConverterType.CONNECT_JSON, (), output=OutputFormat.AVRO, schemas=settings)
     text = f'{{"schema": {json.dumps(schema)}, "payload": {payload}}}'.encode()
     return converter.convert(pa.array([text], pa.binary()), BatchSource("t"))
 

@@ -47,7 +47,7 @@ class _Reader:
     columns: Callable[[Sequence[object]], dict[str, list[object]]]
 
 
-class JsonEnvelopeConverter:
+class ConnectJsonConverter:
     """Converts JSON with Connect's envelope."""
 
     def __init__(

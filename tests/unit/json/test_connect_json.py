@@ -17,7 +17,7 @@ from sink_job.connect import logical_types, schema_cache
 from sink_job.connect.json_encoder import JsonOptions, json_text
 from sink_job.converters.base import Converted
 from sink_job.json.connect_envelope import envelope_schema
-from sink_job.json.envelope_converter import JsonEnvelopeConverter
+from sink_job.json.connect_json import ConnectJsonConverter
 from sink_job.records.fields import MISSING
 from tests.unit.connect import strategies
 from tests.unit.json.test_connect_envelope import as_json
@@ -43,7 +43,7 @@ def envelope(schema: object, payload: object) -> bytes:
 
 
 def convert(values: Sequence[bytes | None], *fields: str, **settings: Any) -> Converted:
-    return JsonEnvelopeConverter(fields, **settings).convert(pa.array(values, pa.binary()))
+    return ConnectJsonConverter(fields, **settings).convert(pa.array(values, pa.binary()))
 
 
 def texts(found: Converted) -> list[bytes | None]:
@@ -168,7 +168,7 @@ def test_a_float_beyond_32_bits_is_infinity_as_in_java() -> None:
 def test_the_memory_of_compiled_schemas_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     limit = 2**20
     monkeypatch.setattr(schema_cache, "MAX_CACHE_SIZE", limit)
-    converter = JsonEnvelopeConverter()
+    converter = ConnectJsonConverter()
     fields = [field(str(n), "int8", optional=True) for n in range(100)]
     rows = [envelope(struct(*fields, doc=str(n)), {}) for n in range(20)]
     tracemalloc.start()
