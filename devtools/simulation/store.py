@@ -54,6 +54,8 @@ class SimulatedStore:
         """`min_part` is the minimum size in bytes of a part other than the last."""
         self.objects: dict[str, Stored] = {}
         self.uploads: dict[str, Unfinished] = {}
+        self.part_names: set[tuple[str, int]] = set()
+        """Keys and numbers of all parts that were ever uploaded."""
         self.foreign_etags: Callable[[], str] | None = None
         self.lenient = False
         self.on_put: Callable[[str, bytes], None] = lambda key, body: None
@@ -137,6 +139,7 @@ class SimulatedStore:
         etag = _etag(body) if self.foreign_etags is None else self.foreign_etags()
         part = UploadedPart(number=number, etag=etag, crc=actual, size=len(body))
         upload.parts[number] = (part, body)
+        self.part_names.add((key, number))
         return part
 
     def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> str:

@@ -14,6 +14,7 @@ import threading
 import uuid
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -21,8 +22,9 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from devtools.simulation import registry
-from devtools.simulation.config import FEATURES, config_of_seed
+from devtools.simulation import registry, run
+from devtools.simulation.config import FEATURES, SimulationConfig, config_of_seed
+from devtools.simulation.oracle import Violation
 from devtools.simulation.run import simulate
 from devtools.simulation.runner import Case, FailedCase, minimized, new_cases, read_cases, run_case, trace, traces
 from sink_job.coordinator.context import CoordinatorContext
@@ -93,6 +95,26 @@ def test_simulations_with_a_registry_have_objects_whose_records_are_projected_to
             versions[key] = {of_records[s] for s in of_records if s.tp == each.tp and s.offset in each.offsets}
         projected += sum(len(each) > 1 for each in versions.values())
     assert projected
+
+
+def test_the_last_driver_may_take_further_steps_for_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "MAX_STEPS", 200)
+    found = simulate(config_with_parts_of_one_byte())
+    assert found.scheduler.steps > 201
+
+
+def test_a_driver_that_makes_no_progress_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "MAX_STEPS", 20)
+    monkeypatch.setattr(run, "STEPS_PER_PART", 0)
+    with pytest.raises(Violation, match=r"^no progress: .+ is not done after [0-9]+ steps"):
+        simulate(config_with_parts_of_one_byte())
+
+
+def config_with_parts_of_one_byte() -> SimulationConfig:
+    """A run without any feature."""
+    with run.tiny_sizes():
+        seeds = (seed for seed in range(100) if config_of_seed(seed, without=FEATURES).sink().spec.s3.part_size == 1)
+        return replace(config_of_seed(next(seeds), without=FEATURES), steps=1)
 
 
 def blocks(output: str, body: bytes) -> int:
