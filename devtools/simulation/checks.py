@@ -15,6 +15,7 @@ from sink_job.api.errors import (
     InvalidSpec,
     LedgerFenced,
     LedgerLost,
+    OwnershipConflict,
     RegistryChanged,
     SinkError,
     TransientError,
@@ -60,9 +61,30 @@ def _not_allowed(simulation: Simulation, role: Role, error: SinkError | None) ->
         return None
     if isinstance(error, InvalidSpec):
         return None if role.what == "reset" else "the manifest was valid before"
+    if isinstance(error, OwnershipConflict):
+        return None if _may_lose(simulation, role) else "no other sink has taken over"
+    if isinstance(error, LedgerLost) and simulation.config.changes_ledger:
+        return None if _objects_after_the_group(simulation) else "no object is after the group's offsets"
     if isinstance(error, ConfigurationError) and not isinstance(error, LedgerLost):
         return None if role.what != "driver" else "the configuration is valid"
     return "unexpected error"
+
+
+def _may_lose(simulation: Simulation, role: Role) -> bool:
+    """Whether another sink owns, or has owned, what this actor needs, and it may not take over from that one."""
+    successors = simulation.successors
+    owners = [successors.owner(number) for number in successors.others(role.number)]
+    lost = role.number != successors.last or any(owner != role.take_over_from for owner in owners)
+    return successors.exist and lost
+
+
+def _objects_after_the_group(simulation: Simulation) -> bool:
+    """Whether a visible object has records at or after the group's offset: a new ledger cannot start there (P5)."""
+    group = simulation.kafka.group
+    return any(
+        found.offsets[-1] >= (group[found.tp][0] if found.tp in group else 0)
+        for found in simulation.oracle.visible.values()
+    )
 
 
 REASONS_TO_REBUILD = (
@@ -93,6 +115,9 @@ def at_the_end(simulation: Simulation, error: SinkError | None) -> None:
     """Checks the final state. `error` is the result of the last driver. Raises Violation."""
     if error is not None:
         if isinstance(error, DataLoss) and simulation.oracle.lost_records and not simulation.config.has("continue"):
+            return
+        if isinstance(error, LedgerLost) and simulation.config.changes_ledger:
+            _expect_objects(simulation)  # that a new ledger cannot start was checked when the driver ended
             return
         raise Violation("not done", f"the last driver ends with {type(error).__name__}: {error}")
     for generation in simulation.oracle.generations:
@@ -147,15 +172,15 @@ def _expect_objects(simulation: Simulation) -> None:
 
 
 def _expect_no_orphans(simulation: Simulation) -> None:
-    uploads = {
-        upload_id: upload.key for upload_id, upload in simulation.store.uploads.items() if upload.key != FOREIGN_KEY
-    }
+    store, is_abandoned = simulation.store, simulation.successors.is_abandoned
+    started = {each: upload.key for each, upload in store.uploads.items() if upload.key != FOREIGN_KEY}
+    uploads = {each: key for each, key in started.items() if not is_abandoned(each, key)}
     if uploads:
         raise Violation("orphaned uploads", f"{uploads}")
-    kept = [key for key in simulation.store.objects if "/staging/" in key or "/probe/" in key]
+    kept = [key for key in store.objects if ("/staging/" in key or "/probe/" in key) and not is_abandoned("", key)]
     if kept:
         raise Violation("orphaned objects", f"{kept}")
-    if len(simulation.store.uploads) != 1 or FOREIGN_KEY not in simulation.store.objects:
+    if len(store.uploads) != 1 + len(started) or FOREIGN_KEY not in store.objects:
         raise Violation("foreign changed", "a foreign upload or object is missing")
 
 
@@ -166,7 +191,8 @@ def _expect_verified(simulation: Simulation) -> None:
             simulation.oracle.generations
         ):
             simulation.store.put_back(key, stored)  # type: ignore[arg-type]
-    verdicts = collect_evidence(simulation.sink, simulation.s3, simulation.admin).results()
+    sink = simulation.sinks[simulation.successors.last]
+    verdicts = collect_evidence(sink, simulation.s3, simulation.admin).results()
     for verdict in verdicts:
         if verdict.findings and verdict.generation == len(simulation.oracle.generations):
             raise Violation("verify", f"{verdict.topic_partition}: {verdict.findings}")

@@ -219,15 +219,13 @@ class SimulatedS3(S3Client):
         if_match: str | None = None,
         content_type: str | None = None,
     ) -> PutResult:
-        if if_match is not None:
-            raise NotImplementedError("the simulated store has no If-Match: no simulated sink takes over")
         data = bytes(ChunkedBody(body).read())
-        what = f"put {key}" if not only_if_absent else f"put-if-absent {key}"
+        what = f"put-if-absent {key}" if only_if_absent else f"put {key}" if if_match is None else f"replace {key}"
         return self._call(
             what,
-            lambda: self.store.put(key, data, only_if_absent=only_if_absent),
+            lambda: self.store.put(key, data, only_if_absent=only_if_absent, if_match=if_match),
             writes=True,
-            conditional=only_if_absent and "/probe/" not in key,
+            conditional=(only_if_absent or if_match is not None) and "/probe/" not in key,
         )
 
     def get(self, key: str) -> bytes:

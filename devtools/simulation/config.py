@@ -9,6 +9,7 @@ from typing import Any
 
 from devtools.simulation import containers, registry
 from devtools.simulation.client import CALL_FAULTS, CONDITIONAL_FAULTS
+from devtools.simulation.successors import SINK_ID, name_of
 from sink_job.api.parser import parse_sink
 from sink_job.api.spec import Sink
 
@@ -30,6 +31,7 @@ EVENTS = {
     "discard": 0.7,
     "edit": 2,
     "long-idle": 1,
+    "take-over": 2,
 }
 """The events that can occur at a step, with their weights."""
 
@@ -52,13 +54,15 @@ TRAITS = (
     "many-uploads",
     "registry",
     "registry-faults",
+    "other-ledger",
 )
 """Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
 `inference`: these outputs have the schema that is inferred from the first records, instead of a given one.
 `many-uploads`: topic-partitions have several open objects, each with an upload.
 `registry`: records are Avro with the ids of a registry, in place of `containers`, and each manifest has another
-schemaCompatibility. `registry-faults`: the registry is down, slow, 403, late with an id, forgets, swaps, renumbers."""
+schemaCompatibility. `registry-faults`: the registry is down, slow, 403, late with an id, forgets, swaps, renumbers.
+`other-ledger`: a sink that takes over has a ledger of its own, and starts at the group's offsets."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *CONDITIONAL_FAULTS, *TRAITS)
 
@@ -74,8 +78,13 @@ RARE = {
     "late-conflict": 0.3,
     "many-uploads": 0.1,
     "registry": 0.25,
+    "take-over": 0.15,
 }
 """The probability of a feature; 0.5 for others."""
+
+NOT_WITH_OTHER_LEDGER = ("reset", "group-back", "group-forward", "group-forgotten", "containers", "registry", "pattern")
+"""Features that no run with `take-over` and `other-ledger` has. A new ledger starts at the group's offsets (P5), so no
+other program may change them. All manifests have one extension: each extension of a topic has its own owner (P11)."""
 
 DAY_MS = 86_400_000
 START_MS = 1_700_000_000_000
@@ -112,9 +121,20 @@ class SimulationConfig:
     def has(self, feature: str) -> bool:
         return feature in self.features
 
-    def sink(self) -> Sink:
-        """The next manifest of the run."""
+    @property
+    def changes_ledger(self) -> bool:
+        """Whether a sink that takes over has a ledger of its own."""
+        return self.has("take-over") and self.has("other-ledger")
+
+    def sink(self, number: int = 0) -> Sink:
+        """The next manifest of the run, of the sink `number`."""
         manifest = _manifest(self, self.rng)
+        manifest["metadata"]["name"] = name_of(number)
+        if self.changes_ledger:
+            manifest["spec"]["format"]["compression"] = ("None", "Gzip", "Zstd")[self.seed % 3]
+            manifest["spec"]["rotation"].pop("scope", None)
+        elif number:
+            manifest["spec"]["sinkId"] = SINK_ID
         if self.has("many-uploads"):
             manifest["spec"]["partitioner"] = {"type": "Field", "fields": ["kind"], "timezone": "UTC"}
             manifest["spec"]["rotation"] = {"flushSize": 30}
@@ -133,6 +153,8 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
     rng = random.Random(f"{seed}/shape")
     features = {name for name in FEATURES if random.Random(f"{seed}/{name}").random() < RARE.get(name, 0.5)}
     features = (features | {"growth"} | set(include)) - set(without)
+    if features >= {"take-over", "other-ledger"}:
+        features.difference_update(NOT_WITH_OTHER_LEDGER)
     topics = ["log", "other"][: rng.choice((1, 1, 2))]
     partitions = {name: rng.choice((1, 1, 2, 3, 4)) for name in topics}
     return SimulationConfig(
@@ -152,7 +174,7 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
         first={name: rng.choice((0, 0, 7)) for name in topics},
         scattered_times=rng.random() < 0.5,
         group_begins=rng.random() < 0.1,
-        latest=rng.random() < 0.15,
+        latest=rng.random() < 0.15 and not features >= {"take-over", "other-ledger"},
         rng=rng,
         output_rng=random.Random(f"{seed}/outputs"),
     )
@@ -183,7 +205,7 @@ def _manifest(config: SimulationConfig, rng: random.Random) -> dict[str, Any]:
     }
     if config.has("bad-records"):
         spec["errors"] = {"tolerance": "All", "onNullValue": "Ignore"}
-    head = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": {"name": "sink"}}
+    head = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": {"name": "sink", "namespace": "default"}}
     return {**head, "spec": spec}
 
 

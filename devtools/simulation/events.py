@@ -11,6 +11,7 @@ from devtools.simulation.kafka import SimulatedLog
 from devtools.simulation.oracle import Source, generation_of
 from devtools.simulation.scheduler import Actor
 from devtools.simulation.simulation import Simulation
+from devtools.simulation.successors import MAX_SUCCESSORS
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
 
@@ -30,6 +31,7 @@ class Events:
         self._weights = [EVENTS[kind] for kind in kinds]
         self._produced = 0
         self._nonces = 0
+        self._take_over_at = simulation.successors.rng.randrange(simulation.config.steps)
 
     def step(self, actor: Actor) -> None:
         """Called at each step of the running actor."""
@@ -41,6 +43,8 @@ class Events:
         if self._rng.random() < simulation.config.rate and self._kinds:
             kind = self._rng.choices(self._kinds, self._weights)[0]
             getattr(self, "_" + kind.replace("-", "_"))(actor)
+        if simulation.scheduler.steps >= self._take_over_at and self._takes_over:
+            self._take_over(actor)
         if simulation.scheduler.steps % 16 == 0 and not any(role.what == "driver" for role in simulation.roles):
             simulation.start_driver(self.goal(), after=self._rng.choice(PAUSES_MS), ahead=self._ahead())
 
@@ -106,6 +110,17 @@ class Events:
         ms = self._rng.choice((30_000, 600_000, 3_600_000))
         self._simulation.trace(f"{ms} ms pass")
         self._simulation.scheduler.now += ms
+
+    @property
+    def _takes_over(self) -> bool:
+        """Whether no sink has taken over yet: each run with the feature has a step at which one does."""
+        return self._simulation.config.has("take-over") and not self._simulation.successors.exist
+
+    def _take_over(self, actor: Actor) -> None:
+        simulation = self._simulation
+        if simulation.successors.newest < MAX_SUCCESSORS and len(simulation.roles) < 4:
+            number = simulation.succeed()
+            simulation.start_driver(self.goal(), after=self._rng.choice(PAUSES_MS), number=number)
 
     def _edit(self, actor: Actor) -> None:
         self._simulation.edit()

@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from devtools.simulation import containers
 from devtools.simulation.kafka import SimulatedKafka
 from devtools.simulation.registered_objects import RegisteredObjects
 from devtools.simulation.single_write import SingleWrite
+from devtools.simulation.successors import Successors
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject, LedgerState, Record, without_audit
 from sink_job.ledger.transitions import apply
@@ -29,7 +30,10 @@ _MARK = re.compile(r"generation ([0-9]+), ledger s3://.+")
 _FILE = re.compile(r"([A-Za-z0-9._-]+)\+([0-9]+)\+([0-9]+)(?:\.json(?:\.gz|\.zst)?|\.avro|(?:\.[a-z0-9]+)?\.parquet)")
 _TIME_PATH = re.compile(r"/d=([0-9]{8})/h=([0-9]{2})/")
 _KIND_PATH = re.compile(r"/kind=([^/]*)/")
+_OWNERSHIP = re.compile(r"/_s3sink/(?:topics/|[^/]+/owner\.json|[^/]+/probe/)|^delete probe/")
+"""Changes of the bucket by which a driver asks for the ownership of topics, and tests the store."""
 
+_TAKEN_OVER = "by a driver of a sink from which another one has taken over"
 
 CLOCK_BOUND_MS = 302_000
 """Maximum lead of a record's clock over the store's in ms; the store's has whole seconds."""
@@ -74,6 +78,19 @@ class Generation:
     frontier: dict[TopicPartition, int] = field(default_factory=dict)
 
 
+@dataclass
+class LedgerAccount:
+    """What the oracle knows of one ledger: the number and clock of its newest record, its records, the settings of its
+    claims, and its state."""
+
+    root: str
+    head: int = 0
+    clock: int = 0
+    records: dict[int, bytes] = field(default_factory=dict)
+    settings: dict[int, str] = field(default_factory=dict)
+    state: LedgerState = field(default_factory=LedgerState)
+
+
 class Oracle:
     """Checks the invariants. `now` returns the true time in ms; `fail` gets the first violation. With `wallclock` paths
     may depend on the clock and are not compared."""
@@ -81,25 +98,22 @@ class Oracle:
     def __init__(self, kafka: SimulatedKafka, now: Callable[[], int], fail: Callable[[Violation], None]) -> None:
         self.kafka = kafka
         self.now = now
-        self.clock = 0
         self.fail = fail
         self.sources: dict[bytes, Source] = {}
         self._by_value: dict[str, Source] = {}
         self._values: dict[tuple[TopicPartition, int], bytes] = {}
-        self._settings: dict[int, str] = {}
-        self._closed: dict[str, ClosedObject] = {}
+        self._closed: dict[str, tuple[ClosedObject, LedgerAccount]] = {}
         self._single_write = SingleWrite()
         self.accepted: dict[TopicPartition, list[int]] = defaultdict(list)
         self.dropped: dict[TopicPartition, set[int]] = defaultdict(set)
         self.generations = [Generation(1)]
         self.named: dict[str, int] = {}
         self.claims: list[tuple[int, str]] = []
-        self.records: dict[int, bytes] = {}
+        self.ledgers: dict[str, LedgerAccount] = {}
         self.late = False  # a copy of a request arrives without the sender's knowledge
         self.stale: set[str] = set()
-        self.head = 0
-        self._state = LedgerState()
         self.registered: RegisteredObjects | None = None  # with a registry
+        self.successors: Successors | None = None  # if other sinks take over
         self.deceived: set[str] = set()  # drivers that the registry has given another schema than before
         self.visible: dict[str, Visible] = {}
         self.acknowledged: set[str] = set()
@@ -170,35 +184,41 @@ class Oracle:
         self._single_write.put(key, body)
         if self.registered is not None:
             self.registered.put(key)
-        if "/ledger/" not in key:
+        if self.successors is not None:
+            self.successors.put(key, body)
+        root, found, _ = key.partition("/ledger/")
+        if not found:
             return
+        account = self.ledgers.get(root) or self.ledgers.setdefault(root, LedgerAccount(root))
         record = self._decoder.decode(gzip.decompress(body))
-        if self.late and record.number <= self.head:
+        if self.late and record.number <= account.head:
             return  # at a dropped number: no driver acts on it
-        if self.records.setdefault(record.number, body) != body:
-            if record.number > self.head - 1:
+        if account.records.setdefault(record.number, body) != body:
+            if record.number > account.head - 1:
                 self.fail(Violation("two records", f"record {record.number} was written twice"))
             self.claims.append((record.number, record.attempt))
             self.stale.add(record.attempt)
             return
         if record.kind == "claim" and record.reset is None:
             self.claims.append((record.number, record.attempt))
-        if record.number <= self.head:
+        if record.number <= account.head:
             self.stale.add(record.attempt)
             return
         self.stale.discard(record.attempt)
-        self.head = record.number
-        self._follow(record)
+        if self.successors is not None:
+            self._expect_owner(self.successors, root, record)
+        account.head = record.number
+        self._follow(account, record)
         if record.attempt in self.deceived and not self.late:
             message = f"record {record.number} is put after the registry has returned another schema for an id"
             self.fail(Violation("registry changed", message))
         if record.settings is not None:
-            self._settings[record.number] = record.settings
-        if record.clock > self.now() + CLOCK_BOUND_MS and record.clock > self.clock:
+            account.settings[record.number] = record.settings
+        if record.clock > self.now() + CLOCK_BOUND_MS and record.clock > account.clock:
             self.fail(
                 Violation("clock", f"the clock of record {record.number} is {record.clock - self.now()} ms ahead")
             )
-        self.clock = record.clock
+        account.clock = record.clock
         if record.reset is not None:
             self.claims.append((record.number, record.attempt))
             ended = {TopicPartition.parse(name): p.committable for name, p in record.reset.ended.items()}
@@ -214,31 +234,57 @@ class Oracle:
                 self._expect_not_ahead(generation, tp)
         for o in record.closed:
             self.named[o.key] = generation.number
-            self._closed[o.key] = o
+            self._closed[o.key] = o, account
         self.acknowledged.update(record.acknowledged)
 
     def writes(self, attempt: str, what: str) -> None:
-        """Checks a change of the bucket: never by a driver whose claim has a dropped number (P4)."""
+        """Checks a change of the bucket: never by a driver whose claim has a dropped number (P4), or whose ledger was
+        handed over before its claim (P11)."""
         if attempt in self.stale and "/ledger/" not in what:
             self.fail(Violation("stale claim", f"{what} by a driver whose claim is not the head of the ledger"))
+        if self.successors is not None:
+            self.acts(self.successors, attempt, what)
 
-    def _follow(self, record: Record) -> None:
+    def acts(self, successors: Successors, attempt: str, what: str) -> None:
+        """Checks an effect: none by a driver that claimed its ledger after another sink had taken over. It asks for
+        its ownership again, and may claim again."""
+        if attempt in successors.superseded and not _OWNERSHIP.search(what) and "/ledger/" not in what:
+            self.fail(
+                Violation("lost ownership", f"{what} by a driver of a sink from which another one has taken over")
+            )
+
+    def _expect_owner(self, successors: Successors, root: str, record: Record) -> None:
+        if record.kind == "claim":
+            successors.claims(root, record.attempt)
+        elif record.attempt in successors.superseded and not self.late:
+            self.fail(Violation("lost ownership", f"record {record.number} {_TAKEN_OVER}"))
+
+    def _follow(self, account: LedgerAccount, record: Record) -> None:
         """Keeps the state after the newest record. The round clock never goes back while an object is open (P2)."""
-        if record.clock < self._state.clock and any(p.open for p in self._state.partitions.values()):
-            message = f"the clock of record {record.number} is {self._state.clock - record.clock} ms behind"
+        if record.clock < account.state.clock and any(p.open for p in account.state.partitions.values()):
+            message = f"the clock of record {record.number} is {account.state.clock - record.clock} ms behind"
             self.fail(Violation("clock back", f"{message} that of the record before, and objects are open"))
-        if record.number == self._state.number + 1:
-            self._state = without_audit(apply(self._state, record))
+        if record.number == account.state.number + 1:
+            account.state = without_audit(apply(account.state, record))
+
+    def _in_use(self) -> Iterator[LedgerAccount]:
+        """The ledgers that no other one follows: drivers of one that was handed over are fenced."""
+        successors = self.successors
+        return (
+            each for each in self.ledgers.values() if successors is None or not successors.is_handed_over(each.root)
+        )
 
     def aborts(self, what: str, upload_id: str, *, may_abort: bool) -> None:
         """Checks an abort: never of an upload that the ledger names, unless its completion has failed (P4, P9, P10)."""
-        if upload_id in self._state.uploads() and not may_abort:
-            self.fail(Violation("removed in use", f"{what}, which record {self._state.number} names"))
+        for each in self._in_use():
+            if upload_id in each.state.uploads() and not may_abort:
+                self.fail(Violation("removed in use", f"{what}, which record {each.state.number} names"))
 
     def deletes(self, what: str, key: str) -> None:
         """Checks a deletion: never of a staging object that the ledger names (P4, P6, P10)."""
-        if key in self._state.staged():
-            self.fail(Violation("removed in use", f"{what}, which record {self._state.number} names"))
+        for each in self._in_use():
+            if key in each.state.staged():
+                self.fail(Violation("removed in use", f"{what}, which record {each.state.number} names"))
 
     def _expect_not_ahead(self, generation: Generation, tp: TopicPartition) -> None:
         offset, mark, ours = self.kafka.group.get(tp, (0, "", False))
@@ -267,17 +313,18 @@ class Oracle:
         self.current.seen[tp].update(offsets)
         self.visible[key] = Visible(tp, offsets, generation, body)
         self._expect_key(key, sources)
-        self._expect_parts(self._closed[key], body, sources)
+        closed, account = self._closed[key]
+        settings = account.settings[closed.settings]
+        self._expect_parts(closed, settings, body, sources)
         if self.registered is not None:
-            settings = self._settings[self._closed[key].settings]
             difference = self.registered.difference(key, body, settings, generation)
             if difference is not None:
                 self.fail(Violation("schema", f"{key}: {difference}"))
 
-    def _expect_parts(self, o: ClosedObject, body: bytes, sources: list[Source]) -> None:
+    def _expect_parts(self, o: ClosedObject, settings: str, body: bytes, sources: list[Source]) -> None:
         """The object has the bytes and the parts of one that is written in one go (P3)."""
         values = [self._values[source.tp, source.offset] for source in sources]
-        expected = self._single_write.parts(self._settings[o.settings], o.key, sources[0].tp, values)
+        expected = self._single_write.parts(settings, o.key, sources[0].tp, values)
         if b"".join(expected) != body:
             message = f"{o.key} has other bytes than its {len(values)} records written in one go"
             self.fail(Violation("other bytes", message))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from devtools.simulation.client import CALL_FAULTS, CONDITIONAL_FAULTS, SimulatedS3
 from devtools.simulation.config import START_MS, SimulationConfig
@@ -18,6 +18,7 @@ from devtools.simulation.registered_objects import RegisteredObjects
 from devtools.simulation.registry import RegistryState, SimulatedRegistry
 from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler
 from devtools.simulation.store import SimulatedStore
+from devtools.simulation.successors import Successors
 from sink_job.api.errors import SinkError
 from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.spec import Sink
@@ -26,6 +27,7 @@ from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
 from sink_job.ledger.field_ids import LedgerFieldIds
+from sink_job.ledger.handover import Handover
 from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.ownership import Owner, ledger_root
 from sink_job.ledger.schemas import LedgerSchemas
@@ -41,13 +43,16 @@ SETTINGS = S3Settings(bucket="archive", region="us-east-1", endpoint="http://sim
 
 @dataclass
 class Role:
-    """The role of an actor: a driver or a command. `since` is the number of claims at its start."""
+    """The role of an actor: a driver or a command. `since` is the number of claims at its start; `number` is that of
+    its sink."""
 
     actor: Actor
     what: str
     since: int
     driver: Coordinator | None = None
     attempt: str = ""
+    number: int = 0
+    take_over_from: Owner | None = None
     tracker: Progress | None = None
 
 
@@ -87,7 +92,12 @@ class Simulation:
         if config.has("registry"):
             self.registry = RegistryState(random.Random(f"{seed}/registry"), config.has("registry-faults"))
             self.oracle.registered = RegisteredObjects()
-        self.sink = self._manifest()
+        self.successors = Successors(random.Random(f"{seed}/successors"), config.changes_ledger)
+        if config.has("take-over"):
+            self.oracle.successors = self.successors
+            self.store.on_create = self._creates
+        self.sink = self._manifest(0)
+        self.sinks = {0: self.sink}
         self.on_commit: Callable[[TopicPartition], None] = lambda tp: None
         self.on_unexpected: Callable[[str, Exception], None] = lambda name, error: None
         self.before_end: Callable[[Role], None] = lambda role: None
@@ -125,7 +135,7 @@ class Simulation:
         return self._fault_rng.choice((500, 10_000, 120_000))
 
     def writes(self, actor: Actor, what: str) -> None:
-        if self.oracle.stale:
+        if self.oracle.stale or self.successors.superseded:
             for role in self.roles:
                 if role.actor is actor:
                     self.oracle.writes(role.attempt, what)
@@ -136,11 +146,19 @@ class Simulation:
             may_abort = (actor.name, upload_id) in self.s3.failed_completions
             self.oracle.aborts(f"{actor.name} aborts {upload_id} of {key}", upload_id, may_abort=may_abort)
 
+    def _creates(self, upload_id: str) -> None:
+        for role in self.roles if not self.oracle.late else ():
+            if role.actor is self.scheduler.current:
+                self.successors.uploads[upload_id] = role.number
+
     def _deletes(self, key: str) -> None:
         if self.scheduler.current is not None:
             self.oracle.deletes(f"{self.scheduler.current.name} deletes {key}", key)
 
     def _committed(self, tp: TopicPartition, offset: int, mark: str) -> None:
+        for role in self.roles if self.successors.superseded else ():
+            if role.actor is self.scheduler.current:
+                self.oracle.acts(self.successors, role.attempt, f"commit of {tp}")
         self.oracle.committed(tp, offset, mark)
         if self.config.has("eager-reader") and not self.calm:
             self.on_commit(tp)
@@ -150,10 +168,22 @@ class Simulation:
 
     # -- actors ------------------------------------------------------------------------------------------------------
 
-    def start_driver(self, goal: StopCondition, *, name: str = "driver", after: int = 0, ahead: int = 0) -> Role:
+    def start_driver(
+        self,
+        goal: StopCondition,
+        *,
+        name: str = "driver",
+        after: int = 0,
+        ahead: int = 0,
+        number: int | None = None,
+    ) -> Role:
+        """`number`: of the sink (default: drawn, if there are several)."""
         self._names += 1
-        scheduler, sink = self.scheduler, self.sink
+        scheduler = self.scheduler
         name = f"{name}-{self._names}"
+        number = self.successors.draw() if number is None else number
+        sink = self.sinks[number]
+        goal = replace(goal, take_over_from=self._predecessor(number))
 
         def clock() -> int:
             return scheduler.now + role.actor.ahead
@@ -166,13 +196,13 @@ class Simulation:
                 random.Random(f"{self.config.seed}/{name}"),
                 late=0.2 if self.config.has("late-tasks") and not self.calm else 0,
             )
-            role.attempt = uuid.uuid4().hex
+            self._begin(role)
             context = CoordinatorContext(
                 s3=SETTINGS,
                 admin=self.admin,
                 engine=engine,
                 clock=clock,
-                owner=self._owner(),
+                owner=self.successors.owner(number),
                 attempt=role.attempt,
                 snapshot_every=self.config.snapshot_every,
                 discovery_interval_ms=self.config.discovery_interval_ms,
@@ -187,7 +217,7 @@ class Simulation:
             role.driver = driver
             driver.run()
 
-        role = self._spawn(name, work, ahead)
+        role = self._spawn(name, work, ahead, number, goal.take_over_from)
         role.actor.wake = scheduler.now + after
         self.trace(f"{name} starts in {after} ms, its clock {ahead} ms ahead: {goal}")
         return role
@@ -213,23 +243,47 @@ class Simulation:
             kept._caches.pop(self.s3, None)
 
     def start_reset(self, request: dict[str, object]) -> Role:
-        sink = self.sink
+        sink, number = self.sink, self.successors.newest
         spec = OffsetResetSpec.model_validate(request)
 
         def work() -> object:
             return OffsetResetter(sink, self._ledger_access(role), self.admin, spec).run()
 
-        role = self._spawn(f"reset-{len(self.ended) + len(self.roles)}", work, 0)
+        name = f"reset-{len(self.ended) + len(self.roles)}"
+        role = self._spawn(name, work, 0, number, self._predecessor(number))
         self.trace(f"{role.actor.name}: {request}")
         return role
 
     def start_discard(self) -> Role:
-        role = self._spawn(
-            f"discard-{len(self.ended) + len(self.roles)}", lambda: discard_open(self._ledger_access(role)), 0
-        )
+        name, number = f"discard-{len(self.ended) + len(self.roles)}", self.successors.newest
+        role = self._spawn(name, lambda: discard_open(self._ledger_access(role)), 0, number, self._predecessor(number))
         return role
 
-    def _spawn(self, name: str, work: Callable[[], object], ahead: int) -> Role:
+    def _predecessor(self, number: int) -> Owner | None:
+        """The owner that an actor of this sink may take over from. Some of its actors have no such permission."""
+        found = self.successors.predecessor(number)
+        if found is None or (not self.calm and self.successors.rng.random() < 0.3):
+            return None
+        others = self.successors.others(number)
+        return self.successors.owner(others[0]) if self.calm and others else found
+
+    def succeed(self) -> int:
+        """Another sink, which takes over; returns its number."""
+        number = self.successors.add()
+        self.sink = self.sinks[number] = self._manifest(number)
+        self.trace(f"{self.successors.owner(number)} takes over from {self.successors.predecessor(number)}")
+        return number
+
+    def _begin(self, role: Role, *, checked: bool = True) -> None:
+        """A new attempt; `checked`: it may not act for a sink from which another one has taken over. A ledger that was
+        handed over to a sink with another one is still open for commands, to clean it up."""
+        role.attempt = uuid.uuid4().hex
+        if checked:
+            self.successors.numbers[role.attempt] = role.number
+
+    def _spawn(
+        self, name: str, work: Callable[[], object], ahead: int, number: int, take_over_from: Owner | None
+    ) -> Role:
         def lived() -> None:
             error: SinkError | None = None
             try:
@@ -248,31 +302,51 @@ class Simulation:
             self.ended.append((role, error))
             self.on_end(role, error)
 
-        role = Role(self.scheduler.spawn(name, lived, ahead=ahead), name.split("-")[0], len(self.oracle.claims))
+        role = Role(
+            self.scheduler.spawn(name, lived, ahead=ahead),
+            name.split("-")[0],
+            len(self.oracle.claims),
+            number=number,
+            take_over_from=take_over_from,
+        )
         self.roles.append(role)
         return role
 
     def _ledger_access(self, role: Role) -> LedgerAccess:
-        names = self.sink.spec.s3
-        role.attempt = uuid.uuid4().hex
+        sink = self.sinks[role.number]
+        topics_dir = sink.spec.s3.topics_dir
+        root = ledger_root(topics_dir, sink.sink_id)
+        self._begin(role, checked=not self.config.changes_ledger)
+
+        def clock() -> int:
+            return self.scheduler.now + role.actor.ahead
+
+        succession = Handover(
+            s3=self.s3,
+            topics_dir=topics_dir,
+            root=root,
+            attempt=role.attempt,
+            clock=clock,
+            store_clock=self.store.second,
+            predecessor=role.take_over_from,
+        )
         return LedgerAccess(
             s3=self.s3,
-            root=ledger_root(names.topics_dir, self.sink.sink_id),
-            owner=self._owner(),
+            root=root,
+            owner=self.successors.owner(role.number),
             attempt=role.attempt,
-            clock=lambda: self.scheduler.now + role.actor.ahead,
+            clock=clock,
             store_clock=self.store.second,
+            succession=succession,
         )
 
-    def _owner(self) -> Owner:
-        return Owner("simulated", self.sink.namespace, self.sink.name, self.sink.sink_id)
-
-    def _manifest(self) -> Sink:
-        sink = self.config.sink()
+    def _manifest(self, number: int) -> Sink:
+        sink = self.config.sink(number)
         if sink.spec.partitioner.timestamp_extractor.value == "Wallclock":
             self.oracle.wallclock = True
         return sink
 
     def edit(self) -> None:
-        self.sink = self._manifest()
+        number = self.successors.newest
+        self.sink = self.sinks[number] = self._manifest(number)
         self.trace(f"settings: {self.sink.shaping().model_dump_json(exclude_defaults=True)}")

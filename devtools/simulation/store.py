@@ -60,6 +60,7 @@ class SimulatedStore:
         self.lenient = False
         self.on_put: Callable[[str, bytes], None] = lambda key, body: None
         self.on_complete: Callable[[str, bytes], None] = lambda key, body: None
+        self.on_create: Callable[[str], None] = lambda upload_id: None
         self.on_abort: Callable[[str, str], None] = lambda key, upload_id: None
         self.on_delete: Callable[[str], None] = lambda key: None
         self._torn: set[str] = set()
@@ -70,9 +71,12 @@ class SimulatedStore:
 
     # -- objects -----------------------------------------------------------------------------------------------------
 
-    def put(self, key: str, body: bytes, *, only_if_absent: bool = False) -> PutResult:
+    def put(self, key: str, body: bytes, *, only_if_absent: bool = False, if_match: str | None = None) -> PutResult:
+        """`if_match`: the ETag of the object that is replaced."""
         if only_if_absent and key in self.objects:
             raise PreconditionFailed(f"{key}: there is an object", key, "PreconditionFailed")
+        if if_match is not None and self._object(key).etag != if_match:
+            raise PreconditionFailed(f"{key}: another object", key, "PreconditionFailed")
         stored = Stored(body, _etag(body), crc64nvme(body), self.second())
         self._add(key, stored)
         self.on_put(key, body)
@@ -129,6 +133,7 @@ class SimulatedStore:
         self._begun += 1
         upload_id = f"upload-{self._begun}"
         self.uploads[upload_id] = Unfinished(key, self.second())
+        self.on_create(upload_id)
         return upload_id
 
     def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None) -> UploadedPart:

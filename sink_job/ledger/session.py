@@ -70,6 +70,8 @@ class LedgerSession:
         self.ledger = access.ledger
         self._clock = access.now
         self.state = take_over(self.ledger, lambda state: self._record(state, kind="claim"))
+        if ownership.is_handed_over(access.s3, access.root, access.owner):  # after the check above, before the claim
+            ownership.claim_ledger(access.s3, access.root, access.owner, succession=access.succession)
 
     def ownership_checked(self) -> AbstractContextManager[None]:
         """Converts errors in the block into LedgerFenced if a driver has claimed the ledger meanwhile."""

@@ -117,6 +117,20 @@ def config_with_parts_of_one_byte() -> SimulationConfig:
         return replace(config_of_seed(next(seeds), without=FEATURES), steps=1)
 
 
+@pytest.mark.parametrize("other", [[], ["other-ledger"]], ids=["same-ledger", "other-ledger"])
+def test_simulations_with_a_take_over_have_drivers_of_both_sinks_that_end_fenced_or_without_ownership(
+    other: list[str],
+) -> None:
+    ends: set[tuple[int, str]] = set()
+    winners: set[int] = set()
+    for seed in (2, 5, 6, 18, 20, 26):
+        found = simulate(config_of_seed(seed, include=["take-over", *other], without={"other-ledger"} - {*other}))
+        ends |= {(role.number, type(error).__name__) for role, error in found.ended}
+        winners.add(found.successors.last)
+    assert {(0, "LedgerFenced"), (0, "OwnershipConflict"), (1, "NoneType")} <= ends
+    assert winners >= {1, 2}
+
+
 def blocks(output: str, body: bytes) -> int:
     """The number of Avro blocks or row groups of an object; 0 for another output."""
     file = io.BytesIO(body)

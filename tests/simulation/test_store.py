@@ -61,6 +61,7 @@ class Caller:
     def call(self) -> object:
         """The result of the next call, without ids and times, which differ between stores."""
         kinds: list[Callable[[], object]] = [self.put, self.get, self.get_range, self.head, self.list, self.delete]
+        kinds.append(self.replace)
         kinds += [self.create, self.abort, self.listed_uploads, *[self.part] * 3, *[self.complete] * 2]
         kind = self.rng.choice(kinds)
         try:
@@ -70,6 +71,12 @@ class Caller:
 
     def put(self) -> object:
         return self.s3.put(self._key(), self.rng.choice(PAYLOADS), only_if_absent=self.rng.random() < 0.5)
+
+    def replace(self) -> object:
+        key = self._key()
+        head = self.s3.head(key)
+        etag = head.etag if head is not None and self.rng.random() < 0.7 else '"00000000000000000000000000000000"'
+        return self.s3.put(key, self.rng.choice(PAYLOADS), if_match=etag)
 
     def get(self) -> object:
         return self.s3.get(self._key())

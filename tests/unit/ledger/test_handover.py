@@ -144,6 +144,21 @@ def test_a_driver_suspended_before_its_claim_stops_after_it(
     assert copied == list(range(12))
 
 
+def test_a_command_suspended_before_its_claim_stops_after_it(
+    previous: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has checked its ownership before another sink with the same ledger takes over, and claims it after that."""
+    name = "sink_job.ledger.session.take_over"
+
+    def resumed(ledger: Ledger, record: Callable[[LedgerState], Record]) -> LedgerState:
+        monkeypatch.setattr(name, take_over)
+        discard_open(command_access(previous, previous.owner))
+        return take_over(ledger, record)
+
+    monkeypatch.setattr(name, resumed)
+    assert isinstance(error_of(lambda: discard_open(previous.ledger_access())), OwnershipConflict)
+
+
 @pytest.mark.parametrize("number", range(40))
 def test_a_hand_over_that_is_killed_at_any_request_is_completed_by_the_next_start(
     previous: MemorySinkFixture, successor: Callable[..., None], number: int
