@@ -24,6 +24,8 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.s3 import S3Outcome
 from sink_job.verify.evidence import collect_evidence
 
+COMMANDS = ("reset", "discard")
+
 
 def unexpected(name: str, error: BaseException) -> Violation:
     last_calls = "".join(traceback.format_exception(error)[-4:])
@@ -50,7 +52,7 @@ def _not_allowed(simulation: Simulation, role: Role, error: SinkError | None) ->
     if isinstance(error, TransientError):
         if faults or simulation.vanished:
             return None
-        return None if role.what != "driver" else "the store and Kafka have replied"
+        return None if role.what in COMMANDS else "the store and Kafka have replied"
     if isinstance(error, DataLoss):
         return None if simulation.oracle.lost_records else "Kafka has dropped no record that is in no object"
     if isinstance(error, ClockSkew):
@@ -66,7 +68,7 @@ def _not_allowed(simulation: Simulation, role: Role, error: SinkError | None) ->
     if isinstance(error, LedgerLost) and simulation.config.changes_ledger:
         return None if _objects_after_the_group(simulation) else "no object is after the group's offsets"
     if isinstance(error, ConfigurationError) and not isinstance(error, LedgerLost):
-        return None if role.what != "driver" else "the configuration is valid"
+        return None if role.what in COMMANDS else "the configuration is valid"
     return "unexpected error"
 
 
@@ -95,6 +97,7 @@ REASONS_TO_REBUILD = (
     "lost-reply-and-outage",
     "torn-completion",
     "late-conflict",
+    "lost-uploads",
 )
 """Features that can require the rebuild of an object."""
 

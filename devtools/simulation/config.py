@@ -55,6 +55,8 @@ TRAITS = (
     "registry",
     "registry-faults",
     "other-ledger",
+    "lying-registry",
+    "lost-uploads",
 )
 """Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
@@ -62,7 +64,9 @@ TRAITS = (
 `many-uploads`: topic-partitions have several open objects, each with an upload.
 `registry`: records are Avro with the ids of a registry, in place of `containers`, and each manifest has another
 schemaCompatibility. `registry-faults`: the registry is down, slow, 403, late with an id, forgets, swaps, renumbers.
-`other-ledger`: a sink that takes over has a ledger of its own, and starts at the group's offsets."""
+`other-ledger`: a sink that takes over has a ledger of its own, and starts at the group's offsets.
+`lying-registry`, `lost-uploads`: after the faults a driver copies everything. Then a registry lies about every id of
+which the ledger has a copy, to a driver that reads more records; and the uploads of the open objects are lost."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *CONDITIONAL_FAULTS, *TRAITS)
 
@@ -79,6 +83,8 @@ RARE = {
     "many-uploads": 0.1,
     "registry": 0.25,
     "take-over": 0.15,
+    "lying-registry": 0.1,
+    "lost-uploads": 0.05,
 }
 """The probability of a feature; 0.5 for others."""
 

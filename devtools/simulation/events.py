@@ -158,12 +158,13 @@ class Events:
     def _growth(self, actor: Actor) -> None:
         self.grow(self._partition())
 
-    def grow(self, tp: TopicPartition) -> None:
-        """Appends a few records, and sometimes an offset without a record."""
+    def grow(self, tp: TopicPartition, most: int = MAX_RECORDS) -> None:
+        """Appends a few records, and sometimes an offset without a record. `most`: the maximum number of records of
+        the run."""
         simulation, rng = self._simulation, self._rng
         log = simulation.kafka.logs[tp]
         for _ in range(rng.choice((1, 2, 5, 9))):
-            if self._produced >= MAX_RECORDS:
+            if self._produced >= most:
                 break
             offset = log.end
             log.end += 1
@@ -295,14 +296,27 @@ class Events:
         uploads = [each for each, key in started if key != FOREIGN_KEY and "/probe/" not in key]
         staged = [key for key in simulation.store.objects if "/staging/" in key]
         chosen = [*uploads, *staged]
-        if not chosen:
-            return
-        gone = self._rng.sample(chosen, self._rng.choice((1, 1, len(chosen))))
+        if chosen:
+            self._vanish(self._rng.sample(chosen, self._rng.choice((1, 1, len(chosen)))))
+
+    def lose_uploads(self) -> None:
+        """All unfinished uploads of the sink vanish."""
+        uploads = self._simulation.store.uploads
+        self._vanish([each for each, upload in uploads.items() if upload.key != FOREIGN_KEY])
+
+    def _vanish(self, gone: Sequence[str]) -> None:
+        simulation = self._simulation
         simulation.vanished = True
         for each in gone:
             simulation.store.uploads.pop(each, None)
             simulation.store.take(each)
         simulation.trace(f"vanished: {', '.join(gone)}")
+
+    def grow_all(self) -> None:
+        """Each topic-partition grows, whatever was produced before."""
+        for tp, log in sorted(self._simulation.kafka.logs.items()):
+            self.grow(tp, self._produced + 4)
+            log.stable = log.end
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

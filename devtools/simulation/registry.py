@@ -129,11 +129,12 @@ def contradiction(mode: str, first: int, version: int) -> str | None:
 @dataclass
 class RegistryState:
     """The registry of a run. `known_from` are the times from which it knows a version, `forgotten_until` those until
-    which it does not."""
+    which it does not. `lies`: about each id of which the ledger has a copy."""
 
     rng: random.Random
     faulty: bool
     newest: int = 1
+    lies: bool = False
     known_from: dict[int, int] = field(default_factory=lambda: {1: 0})
     forgotten_until: dict[int, int] = field(default_factory=dict)
 
@@ -165,7 +166,10 @@ class SimulatedRegistry:
         actor, version = self.scheduler.current, int(schema_id) - FIRST_ID
         assert actor is not None, "a driver asks"
         self.scheduler.step()
-        fault = None if self.is_calm() or not self.state.faulty else self._draw(topic, schema_id)
+        if self.state.lies:
+            fault: str | None = self.state.rng.choice(("swaps", "renumbers"))
+        else:
+            fault = None if self.is_calm() or not self.state.faulty else self._draw(topic, schema_id)
         if fault is not None:
             self.trace(f"{actor.name}: the registry: {fault} for {topic} {schema_id}")
         found = self._answer(actor, topic, version, fault)

@@ -71,6 +71,7 @@ class Run:
         simulation.trace("no more faults")
         simulation.calm = True
         self._events.settle()
+        self._planned_faults()
         missing = 2
         for _ in range(MAX_LAST_DRIVERS):
             goal = StopCondition(until_caught_up=True, publish_open=True)
@@ -82,6 +83,24 @@ class Run:
             if not missing:
                 break
         checks.at_the_end(simulation, simulation.ended[-1][1])
+
+    def _planned_faults(self) -> None:
+        """The faults of `lying-registry` and `lost-uploads`: too rare if they are drawn, since the ledger has to have
+        copies of schemas, and open objects of several of them."""
+        simulation, config = self.simulation, self.simulation.config
+        state = simulation.registry if config.has("lying-registry") else None
+        if state is None and not config.has("lost-uploads"):
+            return
+        caught_up = StopCondition(until_caught_up=True)
+        number = simulation.successors.finisher
+        self._finish(simulation.start_driver(caught_up, name="first", number=number))
+        if state is not None:
+            self._events.grow_all()
+            state.lies = True
+            self._finish(simulation.start_driver(caught_up, name="deceived", number=number))
+            state.lies = False
+        if config.has("lost-uploads"):
+            self._events.lose_uploads()
 
     def _takes_over_once_more(self, role: Role) -> bool:
         """Whether a driver needs to be started again: its topics belonged to several other sinks, and it takes over
