@@ -244,8 +244,7 @@ class _Run:
             return
         self.is_starting_spark = True
         if self.cluster is not None:
-            limit = failure_limit(self.cluster.properties, self.cluster.instances)
-            self.executor_log = ExecutorLog(limit, redact=SECRETS)
+            self.executor_log = ExecutorLog(self._failure_limit(self.cluster.instances), redact=SECRETS)
         spark = stack.enter_context(session(self._spark_settings(jars), executor_log=self.executor_log))
         self.spark_context = spark.sparkContext
         self.is_starting_spark = False
@@ -262,8 +261,7 @@ class _Run:
             redact=self.properties.redact,
             cores=self.cores,
         )
-        executors = None if self.cluster is None else ExecutorScaler(self.spark_context, self.cluster)
-        self.allocation.connect(engine, executors)
+        self.allocation.connect(engine, self._executor_scaler())
         registry = self._registry(stack, stop)
         coordinator = Coordinator(self.sink, self._context(engine, admin, registry), self.options.goal, self.progress)
         self.signals.on_stop(coordinator.stop)
@@ -273,6 +271,20 @@ class _Run:
             return
         stack.enter_context(self._console())
         coordinator.run()
+
+    def _failure_limit(self, executors: int) -> int | None:
+        return None if self.cluster is None else failure_limit(self.cluster.properties, executors)
+
+    def _executor_scaler(self) -> ExecutorScaler | None:
+        """What changes the executor pods, and the limit of their failures with their number."""
+        log = self.executor_log
+        if self.cluster is None or log is None:
+            return None
+
+        def scaled(executors: int) -> None:
+            log.set_limit(self._failure_limit(executors))
+
+        return ExecutorScaler(self.spark_context, self.cluster, scaled=scaled)
 
     def _lag_sampler(self, admin: JavaKafkaAdmin) -> LagSampler:
         committed = self.sink.spec.kafka.isolation_level is IsolationLevel.READ_COMMITTED

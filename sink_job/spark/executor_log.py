@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -57,9 +58,11 @@ class ExecutorLog:
         redact: Callable[[str], str] = redacted,
     ) -> None:
         self._limit = limit
+        self._lock = threading.Lock()  # a thread reads the log, another one changes the limit
         self._redact = redact
         self._clock = clock
         self._failed = 0
+        self._is_ended = False
         self._message: str | None = None
         self._at = 0.0
         self._exception: list[str] | None = None
@@ -71,6 +74,14 @@ class ExecutorLog:
         """Why the API server rejects executor pods, in its words; None if it does not."""
         recent = self._message is not None and self._clock() - self._at <= RETENTION_S
         return self._message if recent else None
+
+    def set_limit(self, limit: int | None) -> None:
+        """The limit for another number of executors. Earlier failures count in proportion, rounded down: failures of
+        many executors that were within their limit do not exceed the limit of fewer ones."""
+        with self._lock:
+            if limit is not None and self._limit:
+                self._failed = self._failed * limit // self._limit
+            self._limit = limit
 
     def read(self, line: str) -> bool:
         """Reads the next line. Returns whether it is a message of its own to log: Spark repeats rejections."""
@@ -109,9 +120,13 @@ class ExecutorLog:
         return self.rejection is not None and _NUMBER.sub("", message) == _NUMBER.sub("", str(self._message))
 
     def _count(self, failed: int) -> None:
-        if self._limit is None or self._failed > self._limit:
-            return
-        self._failed += failed
-        if self._failed > self._limit:
-            _log.error("%d executors failed, more than the limit of %d: the driver ends", self._failed, self._limit)
-            self.end()
+        with self._lock:
+            if self._limit is None or self._is_ended:
+                return
+            self._failed += failed
+            self._is_ended = self._failed > self._limit
+            if not self._is_ended:
+                return
+            message = f"{self._failed} executors failed, more than the limit of {self._limit}: the driver ends"
+        _log.error("%s", message)
+        self.end()

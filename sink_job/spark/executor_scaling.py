@@ -7,6 +7,7 @@ memory of a new executor pod comes from the configuration and from a default res
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from sink_job.api import memory_budget
@@ -20,14 +21,20 @@ _INSTANCES = "spark.executor.instances"
 
 
 class ExecutorScaler:
-    """The executors of one Spark context. Call it between two jobs: it ends executors without waiting for tasks."""
+    """The executors of one Spark context. Call it between two jobs: it ends executors without waiting for tasks.
 
-    def __init__(self, context: Any, config: ExecutorConfig) -> None:
+    `scaled` is called with each other number of executors that is requested.
+    """
+
+    def __init__(
+        self, context: Any, config: ExecutorConfig, *, scaled: Callable[[int], object] = lambda executors: None
+    ) -> None:
         self._context = context._jsc.sc()
         self._jvm = context._jvm
         self._executors = config.instances
         self._memory = config.memory
         self._cores = config.cores
+        self._scaled = scaled
 
     def scale(self, executors: int) -> None:
         """Requests this number of executors. `end_excess` ends those above it."""
@@ -37,6 +44,7 @@ class ExecutorScaler:
         self._context.requestTotalExecutors(executors, 0, self._no_hosts())
         self._context.conf().set(_INSTANCES, str(executors))
         self._executors = executors
+        self._scaled(executors)
 
     def end_excess(self) -> None:
         """Ends the youngest executors above the requested number.

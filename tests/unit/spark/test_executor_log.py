@@ -159,6 +159,47 @@ def test_more_failed_executors_than_the_limit_end_the_application_once() -> None
     assert ended == [1]
 
 
+FAILED = "WARN ExecutorPodsLifecycleManager: {} new failed executors."
+
+
+def fails(log: ExecutorLog, executors: int) -> bool:
+    """Whether the application ends by this number of further failed executors."""
+    ended: list[int] = []
+    log.end = lambda: ended.append(1)
+    read(log, FAILED.format(executors))
+    return bool(ended)
+
+
+def test_more_executors_have_a_higher_limit() -> None:
+    log = ExecutorLog(failure_limit({}, 1))
+    log.set_limit(failure_limit({}, 8))
+    assert not fails(log, 16)
+    assert fails(log, 1)
+
+
+def test_fewer_executors_have_a_lower_limit() -> None:
+    log = ExecutorLog(failure_limit({}, 8))
+    log.set_limit(failure_limit({}, 1))
+    assert not fails(log, 3)
+    assert fails(log, 1)
+
+
+def test_earlier_failures_count_in_proportion_to_the_limit_after_a_change_of_the_number() -> None:
+    log = ExecutorLog(failure_limit({}, 8))
+    assert not fails(log, 11)
+    log.set_limit(failure_limit({}, 1))
+    assert not fails(log, 1)
+    assert fails(log, 1)
+
+
+def test_a_change_of_the_number_alone_ends_nothing() -> None:
+    log = ExecutorLog(failure_limit({}, 8))
+    assert not fails(log, 16)
+    log.set_limit(failure_limit({}, 1))
+    assert not fails(log, 0)
+    assert fails(log, 1)
+
+
 def test_the_limit_is_that_of_spark() -> None:
     assert failure_limit({}, 1) == 3
     assert failure_limit({}, 5) == 10

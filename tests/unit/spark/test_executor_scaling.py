@@ -46,6 +46,16 @@ def test_more_executors_are_requested_once(scaler: ExecutorScaler, context: Mock
     assert requested(context) == [5]
 
 
+def test_another_number_is_passed_on_once(context: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers: list[int] = []
+    scaler = ExecutorScaler(context, CONFIG, scaled=numbers.append)
+    monkeypatch.setattr(scaler, "_no_hosts", dict)
+    scaler.scale(3)
+    scaler.scale(5)
+    scaler.scale(5)
+    assert numbers == [5]
+
+
 def test_of_fewer_executors_the_youngest_end_and_are_not_replaced(scaler: ExecutorScaler, context: Mock) -> None:
     scaler.scale(1)
     scaler.end_excess()
