@@ -64,7 +64,7 @@ prepare-test: # what `make test` needs
 	@$(SETUP) s3-server schema-registry jars class-archive docs
 
 prepare-cluster: ## what test-cluster builds once a machine: Kubernetes and tools, Prometheus, Argo CD's health check, images
-	@$(SETUP) s3-server schema-registry jars kubernetes prometheus argocd kube-state-metrics images
+	@$(SETUP) s3-server schema-registry jars kubernetes prometheus argocd kube-state-metrics kube-router images
 
 coverage: setup ## branch coverage of the fast tests, with the minimum of pyproject.toml
 	@$(PYTEST) -m "$(FAST)" --hypothesis-profile=fast --cov --cov-report=term:skip-covered $(ARGS)

@@ -1,7 +1,7 @@
 """Prepares a checkout: `python -m tools.setup [PART...]` installs requirements.lock into .venv and makes the parts.
 
-Parts: s3-server, schema-registry, jars, class-archive, kubernetes, prometheus, argocd, kube-state-metrics, images,
-docs.
+Parts: s3-server, schema-registry, jars, class-archive, kubernetes, prometheus, argocd, kube-state-metrics, kube-router,
+images, docs.
 Steps that do not depend on each other run side by side. What is up to date costs a second. Only the standard library is
 imported here: no package is installed yet.
 
@@ -46,6 +46,9 @@ PARTS = {
     "argocd": Step(command([sys.executable, "-m", "devtools.argocd"], cwd=ROOT), after=["prometheus"]),
     "kube-state-metrics": Step(
         command([sys.executable, "-m", "devtools.kube_state_metrics"], cwd=ROOT), after=["argocd"]
+    ),
+    "kube-router": Step(
+        command([sys.executable, "-m", "devtools.kube_router"], cwd=ROOT), after=["kube-state-metrics"]
     ),
     "jars": Step(command([PYTHON, "-m", "devtools.jars"], cwd=ROOT), after=["packages"]),
     "class-archive": Step(

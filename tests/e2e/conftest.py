@@ -1,7 +1,7 @@
 """One real node for all tests of this folder, with the chart installed from images built of this checkout, and Kafka
 and S3 where its pods reach them.
 
-One file holds these tests, so that one worker has the node.
+`SHARED_NODE` of `tests.support.scheduling` lists the files that use it, so that one worker has the node.
 """
 
 from __future__ import annotations

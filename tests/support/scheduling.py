@@ -1,4 +1,4 @@
-"""Which tests stay with one pytest worker: those of a file, and those of all files that share a Spark session."""
+"""Which tests stay with one pytest worker: those of a file, of all files that share a Spark session, or a node."""
 
 from __future__ import annotations
 
@@ -26,10 +26,15 @@ SHARED_SPARK = frozenset(
 )
 """The files that use the `spark` fixture. A session and the first read take 15 s of CPU time in each worker."""
 
+SHARED_NODE = frozenset(f"tests/e2e/test_{name}.py" for name in ("on_a_node", "network_policies"))
+"""The files that use the `site` fixture: a node with the operator."""
+
 
 class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
-    """xdist's scheduling of whole files, with the files of SHARED_SPARK as one."""
+    """xdist's scheduling of whole files, with the files of SHARED_SPARK as one, and those of SHARED_NODE."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
+        if file in SHARED_NODE:
+            return "node"
         return "spark" if file in SHARED_SPARK else file
