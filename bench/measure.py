@@ -57,8 +57,10 @@ class Bench:
         return {"broker": self.broker.process.pid, "s3": self.s3.process.pid}
 
     @contextlib.contextmanager
-    def passes(self, folder: Path, made_for: Mapping[str, Any], **conf: str) -> Iterator[PassRunner]:
-        """A process of `bench.spark_pass`."""
+    def passes(
+        self, folder: Path, made_for: Mapping[str, Any], *, executor_memory: int | None = None, **conf: str
+    ) -> Iterator[PassRunner]:
+        """A process of `bench.spark_pass`. `executor_memory`: with an executor for each of `cores`, of these bytes."""
         with (folder / "passes.log").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "bench.spark_pass"],
@@ -72,7 +74,8 @@ class Bench:
             try:
                 with Sampler(process.pid, self.servers()) as sampler:
                     runner = PassRunner(process, sampler, folder / "passes.log")
-                    runner.begin({"manifest": made_for, "cores": self.cores, "conf": conf})
+                    session = {"cores": self.cores, "executor_memory": executor_memory, "conf": conf}
+                    runner.begin({"manifest": made_for, **session})
                     yield runner
             finally:
                 kill_session(process.pid)

@@ -2,7 +2,8 @@
 
 It keeps ledger files and staging objects (small objects), handles conditional puts and completions correctly, and
 acknowledges parts without reading them; of a completed object it keeps only size and checksum. One process, one
-thread, loopback; `python -m bench.null_s3 PORT`.
+thread, loopback; `python -m bench.null_s3 PORT [DELAY]`. Each answer is sent DELAY ms after its request, as by a store
+that is far away.
 """
 
 from __future__ import annotations
@@ -79,10 +80,11 @@ class Answer(NamedTuple):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A client connection: reads a request's head, stores or discards its body, replies."""
+    """A client connection: reads a request's head, stores or discards its body, replies after `delay_s`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, delay_s: float = 0) -> None:
         self._store = store
+        self._delay_s = delay_s
         self._buffer = memoryview(bytearray(BUFFER))
         self._head = bytearray()
         self._kept = bytearray()
@@ -133,7 +135,11 @@ class Connection(asyncio.BufferedProtocol):
         headers = {"Content-Length": str(len(answer.body)), "Date": _http_date(time.time()), **answer.headers}
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         body = b"" if request.method == "HEAD" else answer.body
-        self._transport.write(f"HTTP/1.1 {answer.status}\r\n{head}\r\n".encode("latin-1") + body)
+        content = f"HTTP/1.1 {answer.status}\r\n{head}\r\n".encode("latin-1") + body
+        if not self._delay_s:
+            self._transport.write(content)
+            return
+        asyncio.get_running_loop().call_later(self._delay_s, self._transport.write, content)
 
 
 def respond(store: Store, request: Request, body: bytes) -> Answer:
@@ -294,14 +300,14 @@ def _error(status: str, code: str) -> Answer:
     return _xml(f"<Error><Code>{code}</Code><Message>{code}</Message></Error>", status)
 
 
-async def serve(port: int) -> None:
+async def serve(port: int, delay_s: float = 0) -> None:
     """Serves on loopback until the process ends."""
     store = Store()
-    server = await asyncio.get_running_loop().create_server(lambda: Connection(store), "127.0.0.1", port)
+    server = await asyncio.get_running_loop().create_server(lambda: Connection(store, delay_s), "127.0.0.1", port)
     async with server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve(int(sys.argv[1])))
+        asyncio.run(serve(int(sys.argv[1]), int(sys.argv[2]) / 1000 if len(sys.argv) > 2 else 0))

@@ -23,7 +23,16 @@ class NullS3(S3Server):
         return [sys.executable, Path(__file__).with_name("null_s3.py"), str(self.port)]
 
 
-TARGETS: dict[str, type[S3Server]] = {"null": NullS3, "versitygw": VersityGW}
+class FarS3(NullS3):
+    """The same with answers after `DELAY_MS`."""
+
+    DELAY_MS = 50
+
+    def command(self) -> list[str | Path]:
+        return [*super().command(), str(self.DELAY_MS)]
+
+
+TARGETS: dict[str, type[S3Server]] = {"null": NullS3, "far": FarS3, "versitygw": VersityGW}
 
 
 def data_folder() -> Path:

@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from sink_job.api import memory_budget
 from sink_job.api.parser import load_sink
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
@@ -37,6 +38,7 @@ from sink_job.registry.settings import RegistrySettings
 from sink_job.s3 import S3Settings, connect
 from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
+from sink_job.spark.executor_pods import ExecutorConfig
 from sink_job.spark.jars import connector_jars
 from sink_job.spark.session import session
 
@@ -82,8 +84,9 @@ class RoundLog(Progress):
 class Passes:
     """Runs passes in one session; `sink` determines the settings of the session."""
 
-    def __init__(self, spark: Any, sink: Sink, *, cores: int) -> None:
+    def __init__(self, spark: Any, sink: Sink, *, cores: int, executor_memory: int | None = None) -> None:
         self.cores = cores
+        self.executor_memory = executor_memory
         self.spark = spark
         self.gateway = spark.sparkContext._gateway
         self.properties = KafkaProperties.of(sink.spec.kafka, {})
@@ -146,7 +149,10 @@ class Passes:
     def sink(self, what: Pass) -> dict[str, Any]:
         sink = load_sink(json.dumps(what["manifest"]))
         settings = S3Settings.of(sink.spec.s3, {})
-        memory = memory_of(sink, cores=self.cores, total=what.get("memory"))
+        if self.executor_memory is None:
+            memory = memory_of(sink, cores=self.cores, total=what.get("memory"))
+        else:
+            memory = memory_of(sink, cores=1, total=self.executor_memory)
         registry = None if sink.spec.format.registry is None else RegistrySettings.of(sink.spec.format.registry, {})
         schemas = open_schemas(sink.spec.format, registry, lambda seconds: False, lambda secrets: None)
         world = CoordinatorContext(
@@ -184,16 +190,32 @@ def clock() -> int:
     return time.time_ns() // 1_000_000
 
 
+def executor_config(executors: int, memory: int) -> ExecutorConfig:
+    """Executors of one core that Spark's master `local-cluster` starts as processes here. `memory`: bytes."""
+    heap = memory_budget.heap_of(1) >> 20
+    properties = {
+        "spark.master": f"local-cluster[{executors},1,{heap}]",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": f"{heap}m",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
+    }
+    return ExecutorConfig(properties=properties, instances=executors, cores=1, memory=memory)
+
+
 def main() -> None:
     """The first input line has the settings of the session; an empty pass ends it."""
     first = json.loads(sys.stdin.readline())
     sink = load_sink(json.dumps(first["manifest"]))
-    cores = first["cores"]
+    cores, executor_memory = first["cores"], first.get("executor_memory")
     memory = memory_of(sink, cores=cores, total=None)
+    cluster = None if executor_memory is None else executor_config(cores, executor_memory)
     conf = {**sink.spec.spark_conf, **first.get("conf", {})}
-    settings = SparkSettings(app_name="bench", jars=connector_jars(), cores=cores, heap=memory.heap, conf=conf)
+    jars = connector_jars()
+    settings = SparkSettings(app_name="bench", jars=jars, cores=cores, heap=memory.heap, conf=conf, cluster=cluster)
     with session(settings) as spark:
-        passes = Passes(spark, sink, cores=cores)
+        passes = Passes(spark, sink, cores=cores, executor_memory=executor_memory)
         _emit({"event": "ready"})
         while line := sys.stdin.readline().strip():
             what = json.loads(line)

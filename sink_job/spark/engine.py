@@ -141,7 +141,7 @@ class _ShippedInputs:
 def _attempts(context: SparkContext) -> int:
     """The maximum number of attempts of a task. In local mode it is in the master URL, `local[cores,attempts]`."""
     master = context.master or ""
-    if master.startswith("local"):
+    if master == "local" or master.startswith("local["):
         _, comma, attempts = master.rstrip("]").partition(",")
         return int(attempts) if comma else 1
     return int(context.getConf().get("spark.task.maxFailures") or "4")
