@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import types
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,6 +17,7 @@ from sink_job.driver import logs, machine, run
 from sink_job.driver.secret_registry import SECRETS
 from sink_job.driver.signals import StopSignals
 from sink_job.s3 import connect
+from sink_job.spark.executor_log import ExecutorLog
 from sink_job.spark.executor_pods import ExecutorConfig
 
 SINK = """
@@ -146,3 +148,19 @@ def test_a_rejection_of_executor_pods_is_reported_without_secrets(sink: Sink) ->
     SECRETS.hide(["very+secret/key"])
     it.executor_log = types.SimpleNamespace(rejection='env "KEY=very+secret/key" is denied')  # type: ignore[assignment]
     assert it._report().executor_rejection == 'env "KEY=[hidden]" is denied'
+
+
+def test_the_limit_of_failed_executors_follows_their_number(sink: Sink) -> None:
+    it = a_run(sink)
+    it.cluster = ExecutorConfig(properties={}, instances=1, cores=1, memory=GI)
+    it.executor_log = ExecutorLog(it._failure_limit(1))
+    it.spark_context = Mock()
+    ended: list[int] = []
+    it.executor_log.end = lambda: ended.append(1)
+    scaler = it._executor_scaler()
+    assert scaler
+    scaler.scale(8)
+    it.executor_log.read("WARN ExecutorPodsLifecycleManager: 16 new failed executors.")
+    assert not ended
+    it.executor_log.read("WARN ExecutorPodsLifecycleManager: 1 new failed executors.")
+    assert ended
