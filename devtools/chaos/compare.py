@@ -116,7 +116,7 @@ class ComparisonSettings:
     def of(cls, spec: Mapping[str, Any]) -> ComparisonSettings:
         form = spec.get("format", {})
         name = ".bin" if form.get("output") == "Bytes" else ".json"
-        packed = {"Gzip": ".gz", "Zstd": ".zst"}.get(form.get("compression", "None"), "")
+        packed = {"Gzip": ".gz", "Zstd": ".zst"}.get(containers.codec_of(form), "")
         extension = containers.extension(form) or name + packed
         compatibility = spec.get("schemaCompatibility", "None")
         return cls(spec.get("partitioner", {}), spec.get("rotation", {}), extension, compatibility)

@@ -97,13 +97,19 @@ _DATUM: Final = fastavro.parse_schema(
 )
 
 
+def codec_of(form: Mapping[str, Any]) -> str:
+    """The compression codec of `spec.format`, as the sink chooses it."""
+    default = "Snappy" if form.get("output") == "Parquet" else "None"
+    return str(form.get("compression", {}).get("codec", default))
+
+
 def extension(form: Mapping[str, Any]) -> str | None:
     """How the keys of these objects end; None for another output."""
     match form.get("output"):
         case "Avro":
             return ".avro"
         case "Parquet":
-            return _PARQUET[form.get("compression", "Snappy")]
+            return _PARQUET[codec_of(form)]
     return None
 
 

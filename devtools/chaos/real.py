@@ -25,6 +25,7 @@ from pathlib import Path
 from types import FrameType
 
 from devtools.chaos import limits, scenario_plan
+from devtools.chaos.containers import codec_of
 from devtools.chaos.drivers import Servers
 from devtools.chaos.faults import FAULTS
 from devtools.chaos.figures import Figures, write
@@ -135,7 +136,7 @@ class Run:
         name = f"w{plan.number:03d}"
         scenario = Scenario(self.servers, self.folder / name, plan, name=name)
         spec = plan.spec
-        form = f"{spec['format']['output']} {spec['format'].get('compression', 'None')}"
+        form = f"{spec['format']['output']} {codec_of(spec['format'])}"
         if plan.has_registry:
             form = f"{spec['format']['converter']} {spec['schemaCompatibility']} to {form}"
         kind = f"{spec['partitioner']['type']} {dict(spec['rotation'])}, {form}, {plan.partitions} partitions"
@@ -199,7 +200,7 @@ class Run:
         figures.bytes += sum(seen.size for seen in comparison.objects.values())
         figures.kinds[f"partitioner {scenario.plan.spec['partitioner']['type']}"] += 1
         form = scenario.plan.spec["format"]
-        figures.kinds[f"output {form['output']} {form.get('compression', 'None')}"] += 1
+        figures.kinds[f"output {form['output']} {codec_of(form)}"] += 1
         if scenario.registered:
             figures.kinds[f"registry {form['converter']}"] += 1
             figures.kinds[f"registry {scenario.plan.spec['schemaCompatibility']}"] += 1

@@ -137,7 +137,7 @@ class SimulationConfig:
         manifest = _manifest(self, self.rng)
         manifest["metadata"]["name"] = name_of(number)
         if self.changes_ledger:
-            manifest["spec"]["format"]["compression"] = ("None", "Gzip", "Zstd")[self.seed % 3]
+            manifest["spec"]["format"]["compression"] = {"codec": ("None", "Gzip", "Zstd")[self.seed % 3]}
             manifest["spec"]["rotation"].pop("scope", None)
         elif number:
             manifest["spec"]["sinkId"] = SINK_ID

@@ -14,6 +14,7 @@ import pytest
 
 from devtools.chaos import containers
 from devtools.chaos.compare import Comparison, ComparisonSettings, LoggedRecord, TopicLog
+from devtools.chaos.containers import codec_of
 from devtools.chaos.faults import FAULTS
 from devtools.chaos.figures import Figures, write
 from devtools.chaos.load import Burst, batches, value
@@ -53,7 +54,7 @@ def test_a_plan_of_200_cycles_has_all_faults_partitioners_rotations_and_scopes()
     assert {each.partitions for each in scenarios} >= {1, 64}
     assert {each.versioning for each in scenarios} == {True, False}
     assert any(each.memory for each in scenarios)
-    formats = {(each.spec["format"]["output"], each.spec["format"].get("compression")) for each in scenarios}
+    formats = {(each.spec["format"]["output"], codec_of(each.spec["format"])) for each in scenarios}
     assert {output for output, _ in formats} == {"Json", "Bytes", "Avro", "Parquet"}
     assert len(formats) > 8
 
