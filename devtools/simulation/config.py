@@ -64,7 +64,7 @@ TRAITS = (
 `many-uploads`: topic-partitions have several open objects, each with an upload.
 `registry`: records are Avro with the ids of a registry, in place of `containers`, and each manifest has another
 schemaCompatibility. `registry-faults`: the registry is down, slow, 403, late with an id, forgets, swaps, renumbers.
-`other-ledger`: a sink that takes over has a ledger of its own, and starts at the group's offsets.
+`other-ledger`: a sink that takes over has a ledger of its own, which continues after the objects of the other one.
 `lying-registry`, `lost-uploads`: after the faults a driver copies everything. Then a registry lies about every id of
 which the ledger has a copy, to a driver that reads more records; and the uploads of the open objects are lost."""
 
@@ -88,9 +88,9 @@ RARE = {
 }
 """The probability of a feature; 0.5 for others."""
 
-NOT_WITH_OTHER_LEDGER = ("reset", "group-back", "group-forward", "group-forgotten", "containers", "registry", "pattern")
-"""Features that no run with `take-over` and `other-ledger` has. A new ledger starts at the group's offsets (P5), so no
-other program may change them. All manifests have one extension: each extension of a topic has its own owner (P11)."""
+NOT_WITH_OTHER_LEDGER = ("reset", "group-forward", "containers", "registry")
+"""Features that no run with `take-over` and `other-ledger` has. A new ledger follows a group that another program has
+set forward. All manifests have one extension: each extension of a topic has its own owner (P11)."""
 
 DAY_MS = 86_400_000
 START_MS = 1_700_000_000_000
@@ -138,7 +138,6 @@ class SimulationConfig:
         manifest["metadata"]["name"] = name_of(number)
         if self.changes_ledger:
             manifest["spec"]["format"]["compression"] = {"codec": ("None", "Gzip", "Zstd")[self.seed % 3]}
-            manifest["spec"]["rotation"].pop("scope", None)
         elif number:
             manifest["spec"]["sinkId"] = SINK_ID
         if self.has("many-uploads"):
@@ -180,7 +179,7 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
         first={name: rng.choice((0, 0, 7)) for name in topics},
         scattered_times=rng.random() < 0.5,
         group_begins=rng.random() < 0.1,
-        latest=rng.random() < 0.15 and not features >= {"take-over", "other-ledger"},
+        latest=rng.random() < 0.15,
         rng=rng,
         output_rng=random.Random(f"{seed}/outputs"),
     )

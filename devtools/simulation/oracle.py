@@ -225,9 +225,10 @@ class Oracle:
             self.current.ended = ended
             self.generations.append(Generation(record.reset.generation))
         generation = self.current
+        of_owner = self.successors is None or record.attempt not in self.successors.superseded
         for name, change in record.partitions.items():
             tp = TopicPartition.parse(name)
-            if tp not in generation.starts:
+            if tp not in generation.starts and of_owner:
                 start = generation.starts[tp] = change.state.next
                 gone = range(start, self.kafka.logs[tp].start if tp in self.kafka.logs else start)
                 self.dropped[tp].update(gone)  # after the start was chosen

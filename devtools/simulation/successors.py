@@ -39,6 +39,7 @@ class Successors:
     """The sink that has started each upload."""
     _ledgers: dict[str, tuple[int, bool]] = field(default_factory=dict)
     _topics: dict[str, int] = field(default_factory=dict)
+    _owners: set[int] = field(default_factory=set)
 
     @property
     def newest(self) -> int:
@@ -73,8 +74,10 @@ class Successors:
             content = json.loads(body)
             root = key.removesuffix("/owner.json")
             self._ledgers[root] = _number(content), bool(content.get("handed_over"))
+            self._owners.add(_number(content))
         elif "/_s3sink/topics/" in key:
             self._topics[key] = _number(json.loads(body))
+            self._owners.add(self._topics[key])
 
     def claims(self, root: str, attempt: str) -> None:
         """Handles the claim of the ledger `root`, without a trailing slash."""
@@ -95,6 +98,10 @@ class Successors:
         if "/_s3sink/" in f"/{key}":
             return f"/_s3sink/{self.owner(self.last).sink_id}/" not in f"/{key}"
         return self.uploads.get(upload_id) != self.last
+
+    def owned_before(self, number: int, successor_of: Owner | None) -> bool:
+        """Whether a sink has owned anything that this one may not take over."""
+        return any(each != number and self.owner(each) != successor_of for each in self._owners)
 
     def others(self, number: int) -> list[int]:
         """The other sinks that own what this one needs, in the order in which it would notice."""

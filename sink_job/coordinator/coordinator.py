@@ -129,9 +129,9 @@ class Coordinator:
         group gets these offsets once the claim is the ledger's head: a commit before that could follow the claim of
         another driver."""
         kafka = ownership.check_topic_ids(state.kafka, self._discovery.topic_ids(topics))
-        partitions = self._discovery.new_partitions(state, topics)
+        partitions = self._claims.continued(self._discovery.new_partitions(state, topics))
         if not state.partitions and partitions:
-            partitions = self._discovery.initial_offsets(partitions)
+            partitions = self._discovery.initial_offsets(partitions, self._claims.continues_at)
             starts = {tp: p.next for tp, p in partitions.items()}
             if not self.stop_condition.start_new_ledger:
                 ownership.check_no_objects(self._s3, self._shaping, starts)

@@ -337,6 +337,7 @@ class RoundLoop:
         if new_topics:
             self._claims.acquire_all(new_topics)
             self._claims.acquire_generation(new_topics, self.state.topics_dir)
+            partitions = self._claims.continued(partitions)
         if partitions:
             examples = ", ".join(map(str, sorted(partitions)[:5]))
             _log.info("discovered %d new partitions: %s", len(partitions), examples)

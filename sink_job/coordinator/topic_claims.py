@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sink_job.api.spec import ObjectSettings
+from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import ownership
 from sink_job.ledger.generations import shaping_below
 from sink_job.ledger.ownership import Owner, Succession
+from sink_job.ledger.state import PartitionState
 from sink_job.s3 import S3Client
 
 
@@ -30,10 +32,12 @@ class TopicClaims:
         self._owner = owner
         self._take_over = take_over
         self._succession = succession
+        self.continues_at: dict[TopicPartition, int] = {}
+        """The first offset of each topic-partition that is in no object of a previous owner with another ledger."""
 
     def acquire_all(self, topics: Iterable[str]) -> None:
         """Claims the ledger's prefix and these topics below the manifest's topicsDir."""
-        ownership.claim_all(
+        self.continues_at |= ownership.claim_all(
             self._s3,
             self._shaping,
             self._sink_id,
@@ -42,6 +46,11 @@ class TopicClaims:
             take_over=self._take_over,
             succession=self._succession,
         )
+
+    def continued(self, partitions: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
+        """New partitions of the ledger, those of a previous owner with another ledger from where that one ends."""
+        at = self.continues_at
+        return {tp: PartitionState.start(at[tp]) if tp in at else p for tp, p in partitions.items()}
 
     def check_after_claim(self, topics: Iterable[str]) -> None:
         """Checks that no other sink has taken over between `acquire_all` and the claim of the ledger."""

@@ -75,11 +75,16 @@ class TopicDiscovery:
             else {}
         )
 
-    def initial_offsets(self, found: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
-        """The start offsets of a sink without a ledger: the group's offsets, else those of `startingOffsets`."""
+    def initial_offsets(
+        self, found: Mapping[TopicPartition, PartitionState], continues_at: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, PartitionState]:
+        """The start offsets of a sink without a ledger: the group's offsets, else those of `startingOffsets`.
+        `continues_at`: where a previous owner ends, whose late commit may have set the group back."""
         latest = self._sink.spec.kafka.starting_offsets is StartingOffsets.LATEST
         begin = self.end_offsets(list(found)) if latest else {tp: p.next for tp, p in found.items()}
-        offsets = {**begin, **self.admin.group_offsets(self._sink.group_id, list(found))}
+        group = self.admin.group_offsets(self._sink.group_id, list(found))
+        ends = {tp: max(offset, group.get(tp, offset)) for tp, offset in continues_at.items() if tp in found}
+        offsets = {**begin, **group, **ends}
         return {tp: PartitionState.start(offset) for tp, offset in offsets.items()}
 
     def group_metadata(self, topics: Mapping[str, TopicInfo]) -> Mapping[TopicPartition, str]:

@@ -58,7 +58,8 @@ class Owner(msgspec.Struct, frozen=True):
 
 class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """The content of an ownership file. `predecessor`: a previous owner that is not fenced yet. `handed_over`: of a
-    ledger; another sink has taken over topics of the owner."""
+    ledger; another sink has taken over topics of the owner. `continues_at`: of a topic that was taken over from a sink
+    with another ledger; by partition, the first offset that is in no object of that sink."""
 
     cluster: str
     namespace: str
@@ -66,15 +67,23 @@ class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
     sink_id: str
     predecessor: Owner | None = None
     handed_over: bool = False
+    continues_at: dict[int, int] = {}
 
     @property
     def owner(self) -> Owner:
         return Owner(self.cluster, self.namespace, self.name, self.sink_id)
 
     @classmethod
-    def of(cls, owner: Owner, *, predecessor: Owner | None = None, handed_over: bool = False) -> Self:
+    def of(
+        cls, owner: Owner, *, predecessor: Owner | None = None, continues_at: Mapping[int, int] | None = None
+    ) -> Self:
         return cls(
-            owner.cluster, owner.namespace, owner.name, owner.sink_id, predecessor=predecessor, handed_over=handed_over
+            owner.cluster,
+            owner.namespace,
+            owner.name,
+            owner.sink_id,
+            predecessor=predecessor,
+            continues_at=dict(continues_at or {}),
         )
 
 
@@ -86,8 +95,9 @@ class Succession(Protocol):
         """The owner that may be replaced."""
         ...
 
-    def fence(self, predecessor: Owner) -> None:
-        """Ends the write access of a previous owner."""
+    def fence(self, predecessor: Owner) -> Mapping[TopicPartition, int]:
+        """Ends the write access of a previous owner. Returns where a sink with another ledger continues: the first
+        offset of each topic-partition that is in no object of the previous owner."""
         ...
 
 
@@ -107,10 +117,18 @@ def claims_prefix(topics_dir: str) -> str:
 
 
 def acquire(
-    s3: S3Client, key: str, owner: Owner, what: str, *, take_over: bool, succession: Succession | None = None
-) -> None:
+    s3: S3Client,
+    key: str,
+    owner: Owner,
+    what: str,
+    *,
+    take_over: bool,
+    succession: Succession | None = None,
+    topic: str | None = None,
+) -> Mapping[int, int]:
     """Writes the ownership file `key` of `what` unless it exists; with `take_over` it replaces an existing file, with
-    `succession` that of a predecessor, which is fenced first.
+    `succession` that of a predecessor, which is fenced first. `topic`: if it is the file of a topic. Returns where the
+    partitions of the topic continue, if another ledger has had them.
 
     Raises OwnershipConflict when the file names another owner, LedgerUnreadable when it is not an ownership file, both
     unless `take_over`. Raises TransientError when the store rejects each attempt and the file does not exist, and
@@ -119,30 +137,49 @@ def acquire(
     for _ in range(MAX_ACQUIRE_ATTEMPTS):
         try:
             s3.put(key, msgspec.json.encode(owner), only_if_absent=not take_over)
-            return
+            return {}
         except (PreconditionFailed, Conflict):
             found, etag = _read(s3, key, what)
         if found is None or take_over:
             continue
         if found.owner == owner and found.predecessor is None:
-            return
+            return found.continues_at
         predecessor = found.predecessor if found.owner == owner else found.owner
         assert predecessor is not None
         if succession is None or (found.owner != owner and predecessor != succession.predecessor):
             raise _conflict(what, owner, found)
         try:
-            if found.owner != owner:
-                _check_if_match(s3, key, found)
-                etag = _replace(s3, key, etag, _OwnershipFile.of(owner, predecessor=predecessor))
-            succession.fence(predecessor)
-            _replace(s3, key, etag, _OwnershipFile.of(owner))
+            return _replace_owner(s3, key, etag, owner, found, succession, topic)
         except (PreconditionFailed, Conflict):
             continue  # changed meanwhile, or the reply was lost
-        return
     raise TransientError(
         f"s3://{s3.bucket}/{key} cannot be written: the store rejected {MAX_ACQUIRE_ATTEMPTS} attempts, and the object "
         "does not exist. Check the store's health, then try again."
     )
+
+
+def _replace_owner(
+    s3: S3Client, key: str, etag: str, owner: Owner, found: _OwnershipFile, succession: Succession, topic: str | None
+) -> Mapping[int, int]:
+    """Replaces an owner, or completes that, in the steps of `sink_job.ledger.handover`; returns where the partitions of
+    the topic continue. Raises PreconditionFailed or Conflict if the file has changed."""
+    continues_at = dict(found.continues_at)
+
+    def fence(previous: Owner) -> None:
+        ends = succession.fence(previous)
+        continues_at.update({tp.partition: offset for tp, offset in ends.items() if tp.topic == topic})
+
+    predecessor = found.predecessor
+    if found.owner != owner:
+        _check_if_match(s3, key, found)
+        if found.predecessor is not None:  # the previous owner has not completed its own hand-over
+            fence(found.predecessor)
+        predecessor = found.owner
+        etag = _replace(s3, key, etag, _OwnershipFile.of(owner, predecessor=predecessor, continues_at=continues_at))
+    assert predecessor is not None
+    fence(predecessor)
+    _replace(s3, key, etag, _OwnershipFile.of(owner, continues_at=continues_at))
+    return continues_at
 
 
 def _conflict(what: str, owner: Owner, found: _OwnershipFile) -> ConfigurationError:
@@ -230,11 +267,11 @@ def claim_all(
     *,
     take_over: bool,
     succession: Succession | None = None,
-) -> None:
-    """Claims the ledger, and topicsDir, topic and extension of each topic. Raises as `acquire`."""
+) -> dict[TopicPartition, int]:
+    """Claims the ledger, and topicsDir, topic and extension of each topic. Returns and raises as `claim_topics`."""
     root = ledger_root(shaping.s3.topics_dir, sink_id)
     claim_ledger(s3, root, owner, take_over=take_over, succession=succession)
-    claim_topics(s3, shaping, owner, topics, take_over=take_over, succession=succession)
+    return claim_topics(s3, shaping, owner, topics, take_over=take_over, succession=succession)
 
 
 def claim_ledger(
@@ -253,13 +290,17 @@ def claim_topics(
     *,
     take_over: bool = False,
     succession: Succession | None = None,
-) -> None:
-    """Claims topicsDir, topic and extension of each topic. Raises as `acquire`."""
+) -> dict[TopicPartition, int]:
+    """Claims topicsDir, topic and extension of each topic. Returns the first offset of each topic-partition that is in
+    no object of a previous owner with another ledger. Raises as `acquire`."""
     prefix, suffix = claims_prefix(shaping.s3.topics_dir), extension(shaping)
+    continues_at: dict[TopicPartition, int] = {}
     for topic in topics:
         what = f"topic {topic} as {suffix} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
         key = f"{prefix}{topic}/{suffix.lstrip('.')}.json"
-        acquire(s3, key, owner, what, take_over=take_over, succession=succession)
+        found = acquire(s3, key, owner, what, take_over=take_over, succession=succession, topic=topic)
+        continues_at |= {TopicPartition(topic, partition): offset for partition, offset in found.items()}
+    return continues_at
 
 
 def check_topic_ids(recorded: KafkaIdentity | None, current: KafkaIdentity) -> KafkaIdentity:

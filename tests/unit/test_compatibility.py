@@ -66,9 +66,8 @@ def _all_settings() -> Iterator[ObjectSettings]:
         sections = shaping(partitioner={"type": "Hourly", "timezone": "UTC", "locale": "en"})
         yield sections.model_copy(update={"format": sections.format.model_copy(update={"converter": converter})})
     for output, compression in ((OutputFormat.JSON, "Gzip"), (OutputFormat.JSON, "Zstd"), (OutputFormat.PARQUET, None)):
-        yield shaping(
-            format={"output": output.value, **({"compression": {"codec": compression}} if compression else {})}
-        )
+        chosen = {"compression": {"codec": compression}} if compression else {}
+        yield shaping(format={"output": output.value, **chosen})
 
 
 def _libraries(settings: ObjectSettings) -> tuple[str, ...]:

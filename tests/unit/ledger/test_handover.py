@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from sink_job.api.enums import PartitionerType, RotationScope
 from sink_job.api.errors import LedgerFenced, OwnershipConflict, UnsupportedStore
+from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger import ownership
 from sink_job.ledger.handover import Handover
@@ -22,7 +24,7 @@ from sink_job.ledger.takeover import take_over
 from sink_job.maintenance.discard_open import discard_open
 from sink_job.s3 import PutResult
 from tests.support.memory_sink import MemorySinkFixture, error_of
-from tests.support.synthetic_log import SyntheticLog
+from tests.support.synthetic_log import FileConsumerGroup, SyntheticLog
 
 LOG = SyntheticLog(records=12)
 CLAIM = "topics/_s3sink/topics/log/json.json"
@@ -42,12 +44,16 @@ def previous(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorySinkFixtu
 
 @pytest.fixture
 def successor(previous: MemorySinkFixture) -> Callable[..., None]:
+    return successor_of(previous)
+
+
+def successor_of(previous: MemorySinkFixture, name: str = "second") -> Callable[..., None]:
     """Runs another sink, with another ledger, for the same topic and consumer group."""
     sink = previous.sink
 
     def run(take_over_from: Owner | None = None, log: SyntheticLog = LOG) -> None:
         goal = StopCondition(until_caught_up=True, publish_open=True, take_over_from=take_over_from)
-        other = sink.model_copy(update={"metadata": sink.metadata.model_copy(update={"name": "second"})})
+        other = sink.model_copy(update={"metadata": sink.metadata.model_copy(update={"name": name})})
         assert other.sink_id != sink.sink_id
         previous.sink = other
         owner, previous.owner = previous.owner, Owner("function", other.namespace, other.name, other.sink_id)
@@ -181,6 +187,71 @@ def test_a_hand_over_that_is_killed_at_any_request_is_completed_by_the_next_star
     assert copied == list(range(12))
 
 
+def copied_by(sink: MemorySinkFixture) -> list[int]:
+    return sorted(offset for offsets in sink.offsets().values() for offset in offsets)
+
+
+@pytest.mark.parametrize("group_offset", [None, 0])
+def test_a_successor_continues_after_the_objects_whatever_the_groups_offset_is(
+    previous: MemorySinkFixture, successor: Callable[..., None], group_offset: int | None
+) -> None:
+    """The previous owner ended before its commit, had another group, or a late commit has set the group back."""
+    previous.group.unlink()
+    if group_offset is not None:
+        FileConsumerGroup(LOG, previous.group).alter_group_offsets("group", {TopicPartition("log", 0): group_offset})
+    successor(previous.owner)
+    assert copied_by(previous) == list(range(12))
+
+
+def test_after_a_crash_before_its_first_claim_a_successor_continues_after_the_objects(
+    previous: MemorySinkFixture, successor: Callable[..., None]
+) -> None:
+    def kill(call: str, key: str) -> None:
+        if call == "put" and ".second/ledger/" in key:
+            raise Killed
+
+    previous.group.unlink()
+    with previous.faults(kill), pytest.raises(Killed):
+        successor(previous.owner)
+    successor()
+    assert copied_by(previous) == list(range(12))
+
+
+def test_a_new_ledger_that_would_continue_inside_of_objects_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An object with offsets 0, 3 … 12 is visible, and that with offset 2 is open."""
+    sink, log = MemorySinkFixture(tmp_path, monkeypatch), SyntheticLog(records=14, paths=3)
+    spec = sink.sink.spec
+    changes = {
+        "partitioner": spec.partitioner.model_copy(update={"type": PartitionerType.FIELD, "fields": ["kind"]}),
+        "rotation": spec.rotation.model_copy(update={"scope": RotationScope.OBJECT}),
+    }
+    sink.sink = sink.sink.model_copy(update={"spec": spec.model_copy(update=changes)})
+    sink.run(log, goal=StopCondition(until_caught_up=True))
+    before = sink.offsets()
+    error = error_of(lambda: successor_of(sink)(sink.owner, log))
+    assert "objects of log-0 hold records after open ones" in str(error)
+    assert f"Use a sink with spec.sinkId: {sink.owner.sink_id}" in str(error)
+    assert sink.offsets() == before
+
+
+def test_a_third_sink_fences_also_the_owner_whose_hand_over_the_second_one_has_not_completed(
+    previous: MemorySinkFixture, successor: Callable[..., None]
+) -> None:
+    def kill(call: str, key: str) -> None:
+        if call == "put" and b"predecessor" in previous.s3.objects[CLAIM].body:
+            raise Killed
+
+    suspended = previous.driver(LOG).start()
+    with previous.faults(kill), pytest.raises(Killed):
+        successor(previous.owner)
+    second = Owner("function", previous.sink.namespace, "second", f"{previous.sink.namespace}.second")
+    successor_of(previous, "third")(second)
+    assert isinstance(error_of(suspended.run), LedgerFenced)
+    assert copied_by(previous) == list(range(12))
+
+
 def test_of_two_successors_one_takes_over(previous: MemorySinkFixture) -> None:
     owner, s3 = previous.owner, previous.s3
 
@@ -190,8 +261,9 @@ def test_of_two_successors_one_takes_over(previous: MemorySinkFixture) -> None:
         def __init__(self, meanwhile: Callable[[], None]) -> None:
             self.meanwhile = meanwhile
 
-        def fence(self, predecessor: Owner) -> None:
+        def fence(self, predecessor: Owner) -> dict[TopicPartition, int]:
             self.meanwhile()
+            return {}
 
     first, second = (Owner("function", "data", name, name) for name in ("first", "second"))
 
