@@ -11,12 +11,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import Phase
 
 from devtools.mutation import results
 from devtools.mutation.apply import NotApplicable, apply, undo
 from devtools.mutation.operators import Mutant, mutants
 from devtools.mutation.selection import unit_tests_of
-from devtools.mutation.trial import Limits, Outcome, in_child
+from devtools.mutation.trial import Limits, Outcome, in_child, preload, unit_tests
 
 LIMITS = Limits(cpu_s=30, real_s=300)
 
@@ -141,6 +142,63 @@ def test_a_mutant_of_another_version_of_the_file_is_rejected(load: Load) -> None
     path.write_text("def first():\n    return 1 + 1\n")
     with pytest.raises(LookupError, match="has changed"):
         apply(mutant, path.parent)
+
+
+def test_the_example_of_a_failing_property_test_is_not_shrunk(tmp_path: Path) -> None:
+    """Shrinking would take more time than a mutant has."""
+    calls = tmp_path / "calls"
+    (tmp_path / "test_property.py").write_text(
+        f"""
+from hypothesis import given
+from hypothesis import strategies as st
+
+@given(st.lists(st.integers(), min_size=20))
+def test_fails(numbers):
+    with open({str(calls)!r}, "a") as file:
+        file.write("x")
+    assert False
+"""
+    )
+    outcome = unit_tests(None, [str(tmp_path / "test_property.py")], tmp_path, LIMITS)
+    assert (outcome.result, outcome.by.split("::")[-1]) == ("caught", "test_fails")
+    assert len(calls.read_text()) <= 3
+
+
+def test_a_preloaded_property_test_has_the_settings_of_the_mutation_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "preloaded_property.py").write_text(
+        """
+from hypothesis import given
+from hypothesis import strategies as st
+
+@given(st.integers())
+def test_passes(number):
+    pass
+"""
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def child() -> Outcome:
+        preload(["preloaded_property"])
+        found = sys.modules["preloaded_property"].test_passes._hypothesis_internal_use_settings
+        return Outcome(f"{found.deadline} {found.max_examples} {Phase.shrink in found.phases}")
+
+    assert in_child(child, LIMITS) == Outcome("None 20 False")
+
+
+def test_a_property_test_does_not_fail_because_its_examples_are_rare(tmp_path: Path) -> None:
+    (tmp_path / "test_property.py").write_text(
+        """
+from hypothesis import given
+from hypothesis import strategies as st
+
+@given(st.integers(0, 10_000).filter(lambda n: n % 50 == 7))
+def test_passes(number):
+    assert number % 50 == 7
+"""
+    )
+    assert unit_tests(None, [str(tmp_path / "test_property.py")], tmp_path, LIMITS) == Outcome("missed")
 
 
 def test_a_mutant_of_a_child_does_not_reach_the_parent(load: Load) -> None:
