@@ -144,7 +144,7 @@ def _write(pipeline: RecordPipeline, batches: Sequence[pa.RecordBatch]) -> tuple
         steps = rotator.add(prepared.rows)
         for step in steps:
             if isinstance(step, Append):
-                pipeline.keep_schema(TP.topic, step.target.schema, prepared.schemas)
+                pipeline.keep_schemas(TP.topic, [step.target], prepared.schemas)
         choices = [RowSelection(step.target.schema, step.rows) for step in steps if isinstance(step, Append)]
         written += sum(len(rows.data) for rows in row_slices(prepared, choices))
         closed += sum(_objects(steps))

@@ -44,7 +44,8 @@ from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.handover import Handover
 from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.publisher import PublishOutcome, publish_all
-from sink_job.ledger.schemas import LedgerSchemas, SchemaEntry, SchemaStore
+from sink_job.ledger.schema_table import LedgerSchemas
+from sink_job.ledger.schemas import SchemaEntry, SchemaStore
 from sink_job.ledger.store import Ledger
 from sink_job.parquet.container import ParquetContainer
 from sink_job.s3 import S3Client, UploadedPart
@@ -198,7 +199,7 @@ def staging_of_others_removed() -> Patches:
 
 def object_schemas_not_kept() -> Patches:
     """A task does not store the schema of an Avro or Parquet object that it opens."""
-    return [patch.object(ContainerSchemas, "keep", lambda self, topic, object_schema: None)]
+    return [patch.object(ContainerSchemas, "keep", lambda self, topic, object_schemas: None)]
 
 
 def field_ids_by_schema() -> Patches:

@@ -24,6 +24,7 @@ from sink_job.formats.part_assembler import PartAssembler
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.field_ids import FieldIdsEntry
 from sink_job.ledger.schemas import SchemaEntry
+from sink_job.rotation.types import ObjectId
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.row_slices import RowSelection, row_slices
 from sink_job.writer.schema_stores import InMemoryFieldIds, SchemaStores
@@ -74,7 +75,7 @@ class SingleWrite:
         prepared = pipeline.prepare(pa.RecordBatch.from_pydict(columns), 0, tp)
         codes, ids = prepared.rows.schemas, prepared.rows.schema_ids
         schema = ids[int(codes[0])] if ids and codes is not None else None
-        pipeline.keep_schema(tp.topic, schema, prepared.schemas)
+        pipeline.keep_schemas(tp.topic, [ObjectId("", schema)], prepared.schemas)
         (rows,) = row_slices(prepared, [RowSelection(schema, slice(0, len(values)))])
         with SpillPool(1 << 30) as pool:
             encoder = pipeline.object_encoder(key, tp.topic, schema)

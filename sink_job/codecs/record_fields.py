@@ -7,7 +7,7 @@ read only if a path or time needs it, and not for a record that has no value or 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
@@ -21,7 +21,15 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns
 from sink_job.codecs.converters import converter_for
 from sink_job.connect.schema import RegisteredSchema, key_schema_id
-from sink_job.converters.base import BatchSource, Converted, Mask, SchemaConverter, SchemaTable, ValueConverter
+from sink_job.converters.base import (
+    BatchSource,
+    Converted,
+    Mask,
+    PrefetchingTable,
+    SchemaConverter,
+    SchemaTable,
+    ValueConverter,
+)
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
 from sink_job.records.fields import MISSING
 
@@ -36,6 +44,11 @@ class KeySchemas:
     def find(self, topic: str, schema_id: str) -> RegisteredSchema | None:
         """See `SchemaTable.find`."""
         return self.table.find(topic, key_schema_id(schema_id))
+
+    def prefetch(self, topic: str, schema_ids: Collection[str]) -> None:
+        """See `PrefetchingTable.prefetch`."""
+        if isinstance(self.table, PrefetchingTable):
+            self.table.prefetch(topic, [key_schema_id(each) for each in schema_ids])
 
 
 class KeyReader:

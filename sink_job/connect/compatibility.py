@@ -19,7 +19,9 @@ def rejection(mode: SchemaCompatibility, record: Schema | None) -> str | None:
     """
     if record is None or record.version is not None or not mode.projects:
         return None
-    return f"its schema is in no version of the subject, which schemaCompatibility {mode} requires"
+    schema = "its schema" if record.name is None else f"its schema {record.name}"
+    subject = "its subject" if record.subject is None else f"the subject {record.subject}"
+    return f"{schema} is in no version of {subject}, which schemaCompatibility {mode} requires"
 
 
 def closes(mode: SchemaCompatibility, open_schema: Schema | None, record: Schema | None) -> bool:

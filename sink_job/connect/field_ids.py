@@ -33,13 +33,14 @@ def field_paths(schema: Schema) -> list[str]:
 
 
 def _paths(schema: Schema, parent: str) -> Iterator[str]:
-    for name, inner in _children(schema):
+    for name, inner in children(schema):
         path = path_of(parent, name)
         yield path
         yield from _paths(inner, path)
 
 
-def _children(schema: Schema) -> Iterator[tuple[str, Schema]]:
+def children(schema: Schema) -> Iterator[tuple[str, Schema]]:
+    """The names and schemas of what is in a struct, a list or a map. Raises InvalidSchema as `field_paths`."""
     match schema.type:
         case SchemaType.STRUCT:
             yield from ((field.name, field.schema) for field in schema.fields)

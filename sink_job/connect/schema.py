@@ -145,6 +145,10 @@ class RegisteredSchema(msgspec.Struct, frozen=True, omit_defaults=True):
         version = "" if self.version is None else f" version {self.version}"
         return f"schema {self.id} (subject {self.subject}{version})"
 
+    def reject(self, reason: str) -> str:
+        """The reason for the rejection of a value with this schema, which names the schema."""
+        return f"{self.label}: {reason}"
+
 
 class SchemaReference(msgspec.Struct, frozen=True):
     """A schema that another one refers to: the name by which it is referred to, its subject and version, its text."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -24,6 +25,15 @@ class SchemaTable(Protocol):
 
         Raises UnknownSchema if the registry does not know the id.
         """
+        ...
+
+
+@runtime_checkable
+class PrefetchingTable(Protocol):
+    """A `SchemaTable` that reads schemas from a store."""
+
+    def prefetch(self, topic: str, schema_ids: Collection[str]) -> None:
+        """Reads in parallel what `find` needs for these ids. Raises the errors of the store."""
         ...
 
 

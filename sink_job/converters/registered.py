@@ -24,7 +24,15 @@ from sink_job.connect.json_encoder import DEFAULT_OPTIONS, JsonOptions
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema, Schema
 from sink_job.connect.schema_cache import cached_by_size, compiled_size
-from sink_job.converters.base import BatchSource, Converted, Mask, SchemaColumn, SchemaTable, null_mask
+from sink_job.converters.base import (
+    BatchSource,
+    Converted,
+    Mask,
+    PrefetchingTable,
+    SchemaColumn,
+    SchemaTable,
+    null_mask,
+)
 from sink_job.converters.projection import ProjectingDecoder
 from sink_job.converters.wire_format import Framed, Framing
 from sink_job.records.fields import MISSING, Rejections
@@ -159,6 +167,13 @@ class RegisteredConverter:
             return str(error)
         return None
 
+    def schema_of(self, schema: RegisteredSchema) -> Schema | None:
+        """The schema of its values in Connect's data model; None if they cannot be converted."""
+        try:
+            return self._decoder_for(schema).schema
+        except InvalidSchema:
+            return None
+
     def with_table(self, table: SchemaTable) -> Self:
         """The same converter with the schemas of `table`. Compiled schemas are shared."""
         changed = copy.copy(self)
@@ -218,6 +233,8 @@ class RegisteredConverter:
         return self._settings.framing.parse(values, headers)
 
     def _unresolved(self, framed: Framed, rows: Rows, source: BatchSource) -> list[tuple[int, str]]:
+        if isinstance(self._settings.table, PrefetchingTable):
+            self._settings.table.prefetch(source.topic, framed.ids)
         found = []
         for code, schema_id in enumerate(framed.ids):
             try:
@@ -251,7 +268,10 @@ class RegisteredConverter:
             return
         batch.reject((int(rows[chosen[row]]), reason) for row, reason in rejected)
         for part in parts:
-            batch.add(_Group(rows[chosen[part.rows]], part.decoder, part.decoder.decode(part.payload)))
+            decoded = part.decoder.decode(part.payload)
+            if self._settings.framing is not None:  # else there is one schema, that of the manifest
+                decoded = replace(decoded, rejected=[(row, schema.reject(each)) for row, each in decoded.rejected])
+            batch.add(_Group(rows[chosen[part.rows]], part.decoder, decoded))
 
     def _decoders(self, schema: RegisteredSchema, payload: pa.BinaryArray) -> tuple[list[DecoderRows], Rejections]:
         """The decoders for the rows of a payload with one schema, and the rejected rows. Raises InvalidSchema."""

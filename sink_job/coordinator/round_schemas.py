@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sink_job.api import enums
 from sink_job.api.schema_section import INFERRED_ID
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.converters import converter_for
+from sink_job.connect.field_names import names_equal_but_case
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
 from sink_job.coordinator.context import CoordinatorContext
 from sink_job.coordinator.schema_inference import SchemaInferrer
 from sink_job.coordinator.schema_resolver import SchemaResolver
-from sink_job.ledger.schemas import KnownSchemas, SchemaStore
+from sink_job.ledger.schema_table import KnownSchemas
+from sink_job.ledger.schemas import SchemaStore
 from sink_job.s3 import S3Client
 from sink_job.tasks.write import TaskResult
 
@@ -29,12 +32,14 @@ class RoundSchemas:
         self._inference: SchemaInferrer | None = None
         store = SchemaStore(s3, root)
         if context.registry is not None:
+            values = ValueSchemas.of(sink.shaping())
             self._resolver = SchemaResolver(
                 context.registry,
                 store,
                 needs_version=sink.spec.schema_compatibility.projects,
                 rejects_unknown=_rejects_unknown(sink),
-                usable=usability_check(sink.shaping()),
+                reason_against=values.reason_against,
+                warnings=values.warnings,
                 wait=context.stop.wait,
                 clock=time.monotonic,
             )
@@ -59,14 +64,29 @@ class RoundSchemas:
             self._resolver.resolve(reported)
 
 
-def usability_check(shaping: ObjectSettings) -> Callable[[RegisteredSchema], str | None]:
-    """Returns why a schema cannot be used for the values of a sink; None if it can. A schema that cannot be used is not
-    put into the ledger, whose copies last."""
-    schemas = SchemaSettings.of(shaping, None)
-    if schemas is None:
-        return lambda schema: None
-    converter = converter_for(shaping.format.converter, (), output=shaping.format.output, schemas=schemas)
-    return converter.reason_against if isinstance(converter, RegisteredConverter) else lambda schema: None
+@dataclass(frozen=True)
+class ValueSchemas:
+    """What a sink can do with the values of a schema. `converter` is None without schemas of values."""
+
+    converter: RegisteredConverter | None
+
+    @classmethod
+    def of(cls, shaping: ObjectSettings) -> ValueSchemas:
+        schemas = SchemaSettings.of(shaping, None)
+        if schemas is None:
+            return cls(None)
+        converter = converter_for(shaping.format.converter, (), output=shaping.format.output, schemas=schemas)
+        return cls(converter if isinstance(converter, RegisteredConverter) else None)
+
+    def reason_against(self, schema: RegisteredSchema) -> str | None:
+        """Why a schema cannot be used for the values of the sink; None if it can. A schema that cannot be used is not
+        put into the ledger, whose copies last."""
+        return None if self.converter is None else self.converter.reason_against(schema)
+
+    def warnings(self, schema: RegisteredSchema) -> tuple[str, ...]:
+        """What readers of the objects may not expect of a schema that can be used, as phrases."""
+        found = None if self.converter is None else self.converter.schema_of(schema)
+        return () if found is None else tuple(names_equal_but_case(found))
 
 
 def _rejects_unknown(sink: Sink) -> bool:

@@ -8,7 +8,9 @@ the answer with the ledger's copy, so a restored or re-created registry is notic
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from functools import partial
 from itertools import islice, zip_longest
 from typing import Final, NamedTuple, TypeVar
 
@@ -20,7 +22,9 @@ from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema, registry_schema_id, shown_schema_id
 from sink_job.engine.thread_pools import pool
 from sink_job.engine.types import Cancelled
-from sink_job.ledger.schemas import KnownSchemas, SchemaStore
+from sink_job.ledger.files import MIN_LISTED
+from sink_job.ledger.schema_table import KnownSchemas
+from sink_job.ledger.schemas import SchemaStore
 from sink_job.registry.base import SchemaRegistry
 
 PAUSES_S: Final = (2.0, 4.0, 8.0, 16.0, 30.0)
@@ -32,6 +36,9 @@ again, and the registry is asked again."""
 
 MAX_IDS: Final = 1_000
 """Maximum number of ids that are resolved between two rounds. Records with arbitrary bytes contain arbitrary ids."""
+
+MAX_WARNINGS: Final = 10
+"""Maximum number of phrases in the warning about a schema."""
 
 REQUESTS: Final = 8
 """Number of concurrent requests to the registry."""
@@ -69,18 +76,23 @@ class SchemaResolver:
         wait: Callable[[float], bool],
         clock: Callable[[], float],
         rejects_unknown: bool = False,
-        usable: Callable[[RegisteredSchema], str | None] = lambda schema: None,
+        reason_against: Callable[[RegisteredSchema], str | None] = lambda schema: None,
+        warnings: Callable[[RegisteredSchema], tuple[str, ...]] = lambda schema: (),
     ) -> None:
         """`needs_version`: a schema in no version of its subject is unusable (schemaCompatibility Backward, Forward and
         Full). `rejects_unknown`: records with an id that the registry does not know are rejected; else the driver ends.
-        `usable` returns why a schema cannot be compiled, None if it can. `wait` pauses for a number of seconds and
+        `reason_against` returns why a schema cannot be compiled, None if it can, and `warnings` what is logged about
+        one that can, once for each topic. `wait` pauses for a number of seconds and
         returns True if the driver has to stop. `clock` returns monotonic seconds.
         """
         self._registry = registry
         self._store = store
         self._needs_version = needs_version
         self._rejects_unknown = rejects_unknown
-        self._usable = usable
+        self._reason_against = reason_against
+        self._warnings = warnings
+        self._warned: set[tuple[str, tuple[str, ...]]] = set()
+        self._warned_lock = threading.Lock()
         self._not_found: set[SchemaId] = set()
         self._wait = wait
         self._clock = clock
@@ -143,7 +155,10 @@ class SchemaResolver:
     def _ask(self, ids: Sequence[SchemaId]) -> dict[SchemaId, str | None]:
         """Asks the registry for each id and puts the usable schemas into the ledger; returns the reason against each
         id, None if the ledger has its schema."""
-        reasons = self._each(self._ask_one, ids)
+        store = self._store
+        if len(ids) >= MIN_LISTED:
+            store = store.with_listing({each.topic for each in ids})
+        reasons = self._each(partial(self._ask_one, store), ids)
         return dict(zip(ids, reasons, strict=True))
 
     def _each(self, call: Callable[[A], B], arguments: Collection[A]) -> list[B]:
@@ -159,7 +174,7 @@ class SchemaResolver:
         with pool(min(REQUESTS, len(arguments)), "s3sink-schemas") as requests:
             return [*requests.map(unless_stopping, arguments)]
 
-    def _ask_one(self, schema_id: SchemaId) -> str | None:
+    def _ask_one(self, store: SchemaStore, schema_id: SchemaId) -> str | None:
         """None if the id is resolved or the ledger's copy serves, else the reason against the schema."""
         text, is_key = registry_schema_id(schema_id.id)
         shown = shown_schema_id(schema_id.id)
@@ -175,16 +190,28 @@ class SchemaResolver:
         self._not_found.discard(schema_id)
         if is_key:
             found = msgspec.structs.replace(found, id=schema_id.id)
-        reason = reason_against(schema_id, found, needs_version=self._needs_version)
+        reason = version_missing(schema_id, found, needs_version=self._needs_version)
         if reason is None and not is_key:
-            reason = self._usable(found)
+            reason = self._reason_against(found)
         if reason is None:
             needs_version = self._needs_version and not is_key
-            stored = self._store.put(schema_id.topic, found, self._registry.url, needs_version=needs_version)
-            reason = reason_against(schema_id, stored, needs_version=self._needs_version)
+            stored = store.put(schema_id.topic, found, self._registry.url, needs_version=needs_version)
+            reason = version_missing(schema_id, stored, needs_version=self._needs_version)
         if reason is None:
             self._resolved.add(schema_id)
+            if not is_key:
+                self._warn(schema_id.topic, stored)
         return reason
+
+    def _warn(self, topic: str, schema: RegisteredSchema) -> None:
+        """Logs the warnings about a schema, unless an earlier one of the topic had the same."""
+        found = self._warnings(schema)
+        with self._warned_lock:
+            if not found or (topic, found) in self._warned:
+                return
+            self._warned.add((topic, found))
+        others = f"; and {len(found) - MAX_WARNINGS:,} more" if len(found) > MAX_WARNINGS else ""
+        _log.warning("topic %s: in the %s, %s%s", topic, schema.label, "; ".join(found[:MAX_WARNINGS]), others)
 
     def _schema_not_found(
         self, ids: Sequence[SchemaId], reported: Mapping[TopicPartition, Sequence[str]]
@@ -214,7 +241,7 @@ class SchemaResolver:
         stored = self._store.get(schema_id.topic, schema_id.id)
         if stored is None:
             return unknown
-        reason = reason_against(schema_id, stored, needs_version=self._needs_version)
+        reason = version_missing(schema_id, stored, needs_version=self._needs_version)
         if reason is None:
             _log.warning(
                 "the schema registry %s no longer knows the schema id %s of topic %s: the copy in the ledger is used",
@@ -242,7 +269,7 @@ def fresh(states: Mapping[SchemaId, Provisional], now: float) -> dict[SchemaId, 
     return {each: state for each, state in states.items() if now - state.at < UNKNOWN_TTL_S}
 
 
-def reason_against(schema_id: SchemaId, schema: RegisteredSchema, *, needs_version: bool) -> str | None:
+def version_missing(schema_id: SchemaId, schema: RegisteredSchema, *, needs_version: bool) -> str | None:
     """The reason for the rejection of records with this id; None if `schema` decodes them. The schema of a key needs no
     version: objects do not depend on it."""
     text, is_key = registry_schema_id(schema_id.id)

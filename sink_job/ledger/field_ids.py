@@ -9,6 +9,7 @@ ids of a schema never change once all of its paths have one, and every task, reb
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +21,10 @@ import msgspec
 from sink_job.api.errors import TransientError
 from sink_job.connect.field_ids import FieldIds, numbered
 from sink_job.ledger import files
-from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
+from sink_job.s3 import Conflict, PreconditionFailed, S3Client
 
 FORMAT: Final = 1
+_NAME: Final = re.compile(r"[0-9]{10}\.json")
 
 
 class FieldIdsEntry(msgspec.Struct, frozen=True):
@@ -61,7 +63,7 @@ class LedgerFieldIds:
         known = self._known(topic)
         while missing := known.missing(paths):
             key = field_ids_key(self._root, topic, known.next)
-            following = self._read(topic, known)
+            following = self._read_for(topic, known, paths)
             if following is None:
                 raise files.unreadable(self._s3, key, f"it does not exist, and the field {missing[0]} has no id")
             known = following
@@ -72,7 +74,7 @@ class LedgerFieldIds:
         TransientError if nothing is stored after a 409 that persists, and the errors of the store."""
         known = self._known(topic)
         while missing := known.missing(paths):
-            known = self._read(topic, known) or self._put(topic, known, missing)
+            known = self._read_for(topic, known, paths) or self._put(topic, known, missing)
 
     def _put(self, topic: str, known: _Known, missing: Sequence[str]) -> _Known:
         """Assigns the next ids to `missing`, unless another task has used them. Returns what is stored."""
@@ -87,13 +89,29 @@ class LedgerFieldIds:
             return stored
         return self._remember(topic, known, entry)
 
+    def _read_for(self, topic: str, known: _Known, paths: Sequence[str]) -> _Known | None:
+        """The ids with those of the next file, and of the files after it if one of `paths` has no id yet; None if there
+        is no next file."""
+        following = self._read(topic, known)
+        if following is None or not following.missing(paths):
+            return following
+        folder = field_ids_folder(self._root, topic)
+        listed = [each.key for each in self._s3.list(folder, f"{folder}{following.next:010}")]
+        keys = [key for key in listed if _NAME.fullmatch(key.removeprefix(folder))]
+        found = files.find_all(self._s3, keys, FieldIdsEntry, expected_format=FORMAT)
+        while (entry := found.get(field_ids_key(self._root, topic, following.next))) is not None:
+            following = self._added(topic, following, entry)
+        return following
+
     def _read(self, topic: str, known: _Known) -> _Known | None:
         """The ids with those of the next file; None if there is no such file."""
         key = field_ids_key(self._root, topic, known.next)
-        try:
-            entry = files.read(self._s3, key, FieldIdsEntry, expected_format=FORMAT)
-        except NotFound:
-            return None
+        entry = files.find(self._s3, key, FieldIdsEntry, expected_format=FORMAT)
+        return None if entry is None else self._added(topic, known, entry)
+
+    def _added(self, topic: str, known: _Known, entry: FieldIdsEntry) -> _Known:
+        """The ids with those of the next file. Raises LedgerUnreadable."""
+        key = field_ids_key(self._root, topic, known.next)
         if list(entry.ids.values()) != list(range(known.next, known.next + max(1, len(entry.ids)))):
             raise files.unreadable(self._s3, key, f"its ids do not ascend from {known.next}")
         if repeated := known.ids.keys() & entry.ids.keys():
@@ -113,4 +131,9 @@ class LedgerFieldIds:
 
 def field_ids_key(root: str, topic: str, first: int) -> str:
     """The key of the file of a topic whose ids ascend from `first`."""
-    return f"{root}field-ids/{topic}/{first:010}.json"
+    return f"{field_ids_folder(root, topic)}{first:010}.json"
+
+
+def field_ids_folder(root: str, topic: str) -> str:
+    """The prefix of the keys of a topic."""
+    return f"{root}field-ids/{topic}/"

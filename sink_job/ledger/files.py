@@ -11,15 +11,18 @@ import logging
 import re
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from sink_job.api.errors import ConfigurationError, LedgerUnreadable
-from sink_job.s3 import Listed, S3Client
+from sink_job.engine.thread_pools import pool
+from sink_job.s3 import Listed, NotFound, S3Client
 
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
 
 _NUMBERED: Final = re.compile(r"[0-9]{20}\.json\.gz")
 
@@ -30,6 +33,13 @@ NAMES: Final = {
     "published/": re.compile(r"[0-9]{20}-[0-9]{20}\.jsonl\.gz"),
 }
 """The folders of a ledger, and the pattern of the file names in each."""
+
+REQUESTS: Final = 16
+"""Maximum number of concurrent requests for files of a ledger that a task needs together."""
+
+MIN_LISTED: Final = 16
+"""Number of files from which on a folder is listed to find out which of them exist. S3 charges about twelve times as
+much for a listing as for a read."""
 
 RESTORE: Final = "Restore that object (an earlier version of it, or a backup), or delete it if no sink wrote it"
 _DECODE_ERRORS: Final = (OSError, EOFError, zlib.error, ValueError, RecursionError, msgspec.MsgspecError)
@@ -83,6 +93,28 @@ def read(s3: S3Client, key: str, kind: type[T], *, expected_format: int | None =
                 "spec.sinkId and a new spec.s3.topicsDir."
             )
     return _decoded(s3, key, kind, [content])[0]
+
+
+def find(s3: S3Client, key: str, kind: type[T], *, expected_format: int) -> T | None:
+    """The content of the file at `key`; None if it does not exist. Raises as `read`."""
+    try:
+        return read(s3, key, kind, expected_format=expected_format)
+    except NotFound:
+        return None
+
+
+def find_all(s3: S3Client, keys: Collection[str], kind: type[T], *, expected_format: int) -> dict[str, T | None]:
+    """The content of the file at each key, read in parallel; None for one that does not exist. Raises as `read`."""
+    found = together(lambda key: find(s3, key, kind, expected_format=expected_format), keys)
+    return dict(zip(keys, found, strict=True))
+
+
+def together(call: Callable[[A], B], arguments: Collection[A]) -> list[B]:
+    """The results of concurrent calls, in the order of `arguments`. Raises the error of the first call that fails."""
+    if len(arguments) < 2:
+        return [call(each) for each in arguments]
+    with pool(min(REQUESTS, len(arguments)), "s3sink-ledger-files") as requests:
+        return [*requests.map(call, arguments)]
 
 
 def read_lines(s3: S3Client, key: str, kind: type[T]) -> list[T]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 import threading
 import weakref
+from collections.abc import Collection, Iterable
+from itertools import islice
 from typing import ClassVar, Final
 
 import msgspec
@@ -21,6 +23,8 @@ from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
 
 FORMAT: Final = 1
 MAX_CACHED: Final = 1_000
+MAX_LISTED_RATIO: Final = 10
+"""Maximum number of listed keys for each key that is looked for."""
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -60,11 +64,31 @@ class ObjectSchemas:
         except NotFound:
             raise files.unreadable(self._s3, key, "it does not exist") from None
 
+    def prefetch(self, object_schemas: Iterable[str]) -> None:
+        """Reads the schemas with these ids for `find`, in parallel. Raises as `find`."""
+        ids = dict.fromkeys(object_schemas)
+        files.together(self.find, [each for each in ids if object_schema_key(self._root, each) not in self._cache])
+
     def put(self, schema: Schema) -> None:
         """Writes the schema if it is absent. Raises the errors of the store."""
-        key = object_schema_key(self._root, schema_id(schema))
-        if key in self._cache:
-            return
+        self.put_all([schema])
+
+    def put_all(self, schemas: Iterable[Schema]) -> None:
+        """Writes those of the schemas that are absent, in parallel. Raises the errors of the store."""
+        keys = {object_schema_key(self._root, schema_id(each)): each for each in schemas}
+        new = {key: each for key, each in keys.items() if key not in self._cache}
+        for key in self._existing(new):
+            self._remember(key, new.pop(key))
+        files.together(lambda item: self._put(*item), new.items())
+
+    def _existing(self, keys: Collection[str]) -> list[str]:
+        """Some of the keys that exist. A folder of all topics may be large: its listing is not read to the end."""
+        if len(keys) < files.MIN_LISTED:
+            return []
+        listed = islice(self._s3.list(f"{self._root}object-schemas/"), MAX_LISTED_RATIO * len(keys))
+        return [each.key for each in listed if each.key in keys]
+
+    def _put(self, key: str, schema: Schema) -> None:
         try:
             self._s3.put(key, msgspec.json.encode(ObjectSchemaEntry(schema)), only_if_absent=True)
         except PreconditionFailed:

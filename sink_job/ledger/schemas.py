@@ -8,7 +8,7 @@
     <id>.version.json   subject and version of a schema that had none when its copy was written; written once
     <id>.unknown.json   a marker: the registry did not know the id once, and records with it may have been rejected then
 None is ever changed; only `s3sink forget-schema` deletes them. The driver writes them (`SchemaStore`), workers read
-them (`LedgerSchemas`).
+them (`sink_job.ledger.schema_table`).
 """
 
 from __future__ import annotations
@@ -16,20 +16,17 @@ from __future__ import annotations
 import json
 import logging
 import re
-import weakref
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar, Final, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Final, TypeVar
 
 import msgspec
 
 from sink_job.api.errors import RegistryChanged, TransientError
 from sink_job.api.schema_section import INFERRED_ID, TEXT_PREFIX
 from sink_job.avro.comparison import is_same_avro
-from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema, registry_schema_id, shown_schema_id
 from sink_job.ledger import files
-from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client, S3Outcome
+from sink_job.s3 import Conflict, PreconditionFailed, S3Client, S3Outcome
 
 FORMAT: Final = 1
 _ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
@@ -60,99 +57,36 @@ class UnknownMarker(msgspec.Struct, frozen=True):
     format: int = FORMAT
 
 
-@dataclass(frozen=True)
-class KnownSchemas:
-    """The schema ids that a driver process has resolved, for the tasks of a round. Picklable.
-
-    `resolved`: ids whose schemas are in the ledger, by topic. `unknown`: ids that the registry does not know, with the
-    reason for the rejection of their records, by topic.
-    """
-
-    resolved: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    unknown: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-
-class LedgerSchemas:
-    """A `SchemaTable` that reads the ledger. Each schema is read once per process and client, each marker and each miss
-    once per table: a table is that of one task. Thread-safe.
-
-    With `known`, the table contains what the driver has resolved. Without it, the table contains all schemas of the
-    ledger, and an id without one is unknown: for rebuilds and `verify --deep`, which need no registry. With
-    `prefer_unknown`, an id that the registry did not know once is unknown, even if the ledger has its schema now.
-    """
-
-    _caches: ClassVar[weakref.WeakKeyDictionary[S3Client, dict[str, RegisteredSchema]]] = weakref.WeakKeyDictionary()
-
-    def __init__(
-        self, s3: S3Client, root: str, known: KnownSchemas | None = None, *, prefer_unknown: bool = False
-    ) -> None:
-        """`root` is a `schemas_root`."""
-        self._s3 = s3
-        self._root = root
-        self._known = known
-        self._versions: dict[str, RegisteredSchema] = {}
-        self._prefer_unknown = prefer_unknown
-        self._cache = self._caches.setdefault(s3, {})
-        self._missing: set[str] = set()
-        self._reasons: dict[str, str | None] = {}
-
-    def find(self, topic: str, schema_id: str) -> RegisteredSchema | None:
-        """The schema with the id `schema_id` in the records of `topic`; None if no driver has resolved it yet.
-
-        Raises UnknownSchema, LedgerUnreadable and the errors of the store.
-        """
-        if self._known is not None:
-            reason = self._known.unknown.get(topic, {}).get(schema_id)
-            if reason is not None:
-                raise UnknownSchema(reason)
-            if schema_id not in self._known.resolved.get(topic, ()):
-                return None
-        return self._cached(topic, schema_id)
-
-    def _cached(self, topic: str, schema_id: str) -> RegisteredSchema:
-        key = schema_key(self._root, topic, schema_id)
-        if self._prefer_unknown and (reason := self._reason(topic, schema_id)) is not None:
-            raise UnknownSchema(reason)
-        if key not in self._cache and key not in self._missing:
-            entry = _read(self._s3, key, SchemaEntry)
-            if entry is not None:
-                self._cache[key] = entry.schema
-            elif self._known is not None:
-                raise files.unreadable(self._s3, key, "it does not exist")
-            else:
-                self._missing.add(key)
-        if key in self._missing:
-            raise UnknownSchema(self._reason(topic, schema_id) or f"the ledger has no schema with the id {schema_id}")
-        found = self._cache[key]
-        if found.version is not None or not _has_versions(found):
-            return found
-        if key not in self._versions:  # a version may be added to the copy: it is read again by each task
-            self._versions[key] = _with_version(self._s3, version_key(self._root, topic, schema_id), found)
-        return self._versions[key]
-
-    def _reason(self, topic: str, schema_id: str) -> str | None:
-        """The reason in the marker of an unknown id; None without a marker. Each is read once per table."""
-        key = unknown_key(self._root, topic, schema_id)
-        if key not in self._reasons:
-            marker = _read(self._s3, key, UnknownMarker)
-            self._reasons[key] = None if marker is None else marker.reason
-        return self._reasons[key]
-
-
 class SchemaStore:
     """Writes schemas into a ledger, each once. For the driver."""
 
-    def __init__(self, s3: S3Client, root: str) -> None:
-        """`root` is a `schemas_root`."""
+    def __init__(self, s3: S3Client, root: str, listed: Mapping[str, frozenset[str]] | None = None) -> None:
+        """`root` is a `schemas_root`. `listed`: see `with_listing`."""
         self._s3 = s3
         self._root = root
+        self._listed = listed or {}
+
+    def with_listing(self, topics: Collection[str]) -> SchemaStore:
+        """The same store, for many calls of `put`: it does not read the files that a listing of the folder of `topics`
+        lacks. A file that another driver has written since is read when the put of it fails."""
+        folders = {topic: schemas_folder(self._root, topic) for topic in topics}
+        listed = {topic: frozenset(each.key for each in self._s3.list(folder)) for topic, folder in folders.items()}
+        return SchemaStore(self._s3, self._root, listed)
 
     def get(self, topic: str, schema_id: str) -> RegisteredSchema | None:
         """The ledger's copy of a schema; None if it has none."""
-        entry = _read(self._s3, schema_key(self._root, topic, schema_id), SchemaEntry)
-        if entry is None:
-            return None
-        return _with_version(self._s3, version_key(self._root, topic, schema_id), entry.schema)
+        return self._get(topic, schema_id, None)
+
+    def _get(self, topic: str, schema_id: str, listed: frozenset[str] | None) -> RegisteredSchema | None:
+        key = schema_key(self._root, topic, schema_id)
+        entry = self._read(key, SchemaEntry) if listed is None or key in listed else None
+        if entry is None or not lacks_version(entry.schema):
+            return None if entry is None else entry.schema
+        key = version_key(self._root, topic, schema_id)
+        return with_version(entry.schema, self._read(key, VersionEntry) if listed is None or key in listed else None)
+
+    def _read(self, key: str, kind: type[T]) -> T | None:
+        return files.find(self._s3, key, kind, expected_format=FORMAT)
 
     def put(
         self, topic: str, schema: RegisteredSchema, registry_url: str, *, needs_version: bool = False
@@ -164,13 +98,13 @@ class SchemaStore:
         Raises RegistryChanged if the copy has another text or other references, or with `needs_version` another subject
         or version; TransientError if nothing is stored after a 409 that persists; and the errors of the store.
         """
-        stored = self.get(topic, schema.id)
+        stored = self._get(topic, schema.id, self._listed.get(topic))
         if stored is None:
             stored = self._put(schema_key(self._root, topic, schema.id), SchemaEntry(schema)).schema
         if not is_same_schema(stored, schema):
             raise self._changed(topic, stored, schema, registry_url)
         if needs_version and stored.version is None and schema.version is not None:
-            return self._add_version(topic, stored, schema)
+            stored = self._add_version(topic, stored, schema)
         if schema.version is not None and (stored.subject, stored.version) != (schema.subject, schema.version):
             self._report_version(topic, stored, schema, registry_url, needs_version=needs_version)
         return stored
@@ -188,13 +122,15 @@ class SchemaStore:
         """Adds subject and version to a copy without them; returns the copy with the stored ones."""
         key = version_key(self._root, topic, stored.id)
         assert theirs.version is not None
+        entry = VersionEntry(theirs.subject, theirs.version)
         try:
-            entry = VersionEntry(theirs.subject, theirs.version)
             self._s3.put(key, msgspec.json.encode(entry), only_if_absent=True)
         except (PreconditionFailed, Conflict) as rejected:
-            if _read(self._s3, key, VersionEntry) is None:
+            existing = self._read(key, VersionEntry)
+            if existing is None:
                 raise _final(rejected) from rejected
-        return _with_version(self._s3, key, stored)
+            entry = existing
+        return with_version(stored, entry)
 
     def _report_version(
         self, topic: str, ours: RegisteredSchema, theirs: RegisteredSchema, url: str, *, needs_version: bool
@@ -218,7 +154,7 @@ class SchemaStore:
         """Puts a schema of `topic` into the ledger if it has none with this id. Returns the ledger's copy, which can be
         another one. Raises as `put`, without RegistryChanged."""
         key = schema_key(self._root, topic, schema.id)
-        entry = _read(self._s3, key, SchemaEntry)
+        entry = self._read(key, SchemaEntry)
         return (entry or self._put(key, SchemaEntry(schema))).schema
 
     def _put(self, key: str, entry: SchemaEntry) -> SchemaEntry:
@@ -226,7 +162,7 @@ class SchemaStore:
         try:
             self._s3.put(key, msgspec.json.encode(entry), only_if_absent=True)
         except (PreconditionFailed, Conflict) as rejected:
-            stored = _read(self._s3, key, SchemaEntry)
+            stored = self._read(key, SchemaEntry)
             if stored is None:
                 raise _final(rejected) from rejected
             return stored
@@ -238,7 +174,7 @@ class SchemaStore:
         try:
             self._s3.put(key, msgspec.json.encode(UnknownMarker(schema_id, reason)), only_if_absent=True)
         except (PreconditionFailed, Conflict) as rejected:
-            if _read(self._s3, key, UnknownMarker) is None:
+            if self._read(key, UnknownMarker) is None:
                 raise _final(rejected) from rejected
 
     def _changed(self, topic: str, ours: RegisteredSchema, theirs: RegisteredSchema, url: str) -> RegistryChanged:
@@ -272,6 +208,11 @@ def is_same_schema(one: RegisteredSchema, other: RegisteredSchema) -> bool:
     return _contents(one) == _contents(other) or (one.language == "AVRO" and is_same_avro(one, other))
 
 
+def schemas_folder(root: str, topic: str) -> str:
+    """The prefix of the keys of a topic."""
+    return f"{root}schemas/{topic}/"
+
+
 def schema_key(root: str, topic: str, schema_id: str) -> str:
     """The key of a schema. Raises ValueError for an id that is neither a number nor a UUID."""
     return f"{_prefix(root, topic, schema_id)}.json"
@@ -292,35 +233,26 @@ def schemas_root(root: str, generation: int) -> str:
     return root if generation == 1 else f"{root}generation={generation}/"
 
 
-def _has_versions(schema: RegisteredSchema) -> bool:
-    """Whether the schema is one of a registry, of which versions may be known later."""
-    return registry_schema_id(schema.id)[0] != INFERRED_ID and not schema.id.startswith(TEXT_PREFIX)
+def lacks_version(schema: RegisteredSchema) -> bool:
+    """Whether the copy is one of a registry without a version, which may be added later."""
+    is_registered = registry_schema_id(schema.id)[0] != INFERRED_ID and not schema.id.startswith(TEXT_PREFIX)
+    return schema.version is None and is_registered
 
 
-def _with_version(s3: S3Client, key: str, schema: RegisteredSchema) -> RegisteredSchema:
-    """The schema with the subject and version of the file `key`, if it has none of its own and the file exists."""
-    if schema.version is not None or not _has_versions(schema):
-        return schema
-    added = _read(s3, key, VersionEntry)
+def with_version(schema: RegisteredSchema, added: VersionEntry | None) -> RegisteredSchema:
+    """The schema with the subject and version that were added to its copy."""
     return schema if added is None else msgspec.structs.replace(schema, subject=added.subject, version=added.version)
 
 
 def _prefix(root: str, topic: str, schema_id: str) -> str:
     if not _ID.fullmatch(schema_id):
         raise ValueError(f"not a schema id: {schema_id!r}")
-    return f"{root}schemas/{topic}/{schema_id}"
+    return f"{schemas_folder(root, topic)}{schema_id}"
 
 
 def _final(rejected: S3Outcome) -> S3Outcome | TransientError:
     """The error that ends the driver after the store has rejected a put and holds nothing at its key."""
     return TransientError(str(rejected)) if isinstance(rejected, Conflict) else rejected
-
-
-def _read(s3: S3Client, key: str, kind: type[T]) -> T | None:
-    try:
-        return files.read(s3, key, kind, expected_format=FORMAT)
-    except NotFound:
-        return None
 
 
 def _contents(schema: RegisteredSchema) -> tuple[object, ...]:

@@ -69,6 +69,15 @@ class ProtobufConverter(RegisteredConverter):
             return str(error)
         return None
 
+    def schema_of(self, schema: RegisteredSchema) -> Schema | None:
+        """See `RegisteredConverter.schema_of`; that of the first message."""
+        if self._settings.framing is None:
+            return super().schema_of(schema)
+        try:
+            return self._decoder_at((schema, FIRST)).schema
+        except (InvalidSchema, InvalidValue):
+            return None
+
     def _decoders(self, schema: RegisteredSchema, payload: pa.BinaryArray) -> tuple[list[DecoderRows], Rejections]:
         if self._settings.framing is None:
             return super()._decoders(schema, payload)
@@ -77,8 +86,10 @@ class ProtobufConverter(RegisteredConverter):
         for each in selected:
             try:
                 found.append(DecoderRows(each.rows, self._decoder_at((schema, each.selector)), each.messages))
-            except (InvalidSchema, InvalidValue) as error:
+            except InvalidSchema as error:
                 rejected += [(row, str(error)) for row in each.rows.tolist()]
+            except InvalidValue as error:
+                rejected += [(row, schema.reject(str(error))) for row in each.rows.tolist()]
         return found, rejected
 
 

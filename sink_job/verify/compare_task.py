@@ -24,7 +24,8 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.offset_checksum import checksum
-from sink_job.ledger.schemas import LedgerSchemas, schemas_root
+from sink_job.ledger.schema_table import LedgerSchemas
+from sink_job.ledger.schemas import schemas_root
 from sink_job.ledger.state import OffsetChecksum, SourceRange
 from sink_job.rotation.types import ObjectId
 from sink_job.s3 import S3Client, S3Settings, connect
@@ -111,6 +112,8 @@ class _Comparer:
             )
             for number in {chunk.settings, *(o.settings for o in chunk.objects)}
         }
+        for number, pipeline in self.pipelines.items():
+            pipeline.prefetch_schemas(o.id for o in chunk.objects if o.read and o.settings == number)
         self.committed = chunk.committed
         self.ahead = sorted(chunk.objects, key=lambda o: o.first, reverse=True)
         self.current: list[_Object] = []

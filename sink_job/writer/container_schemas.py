@@ -6,6 +6,7 @@ topic does not have yet. Later tasks, rebuilds and `verify` read both from the s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,12 +35,13 @@ class ContainerSchemas:
     stores: SchemaStores = field(default_factory=SchemaStores)
     _encoders: dict[tuple[str, str], EncoderOfKey] = field(default_factory=dict)
 
-    def keep(self, topic: str, schema: Schema) -> None:
-        """Puts the schema of an object of `topic` into the store, and its field ids. Raises the errors of the
-        stores."""
-        self.stores.objects.put(schema)
+    def keep(self, topic: str, schemas: Sequence[Schema]) -> None:
+        """Puts the schemas of objects of `topic` into the store, and their field ids, in the order of the schemas.
+        Raises the errors of the stores."""
+        self.stores.objects.put_all(schemas)
         if self._has_ids:
-            self.stores.field_ids.add(topic, field_paths(schema))
+            paths = dict.fromkeys(path for each in schemas for path in field_paths(each))
+            self.stores.field_ids.add(topic, [*paths])
 
     def schema(self, object_schema: str) -> Schema:
         """The schema with this id. Raises LedgerUnreadable and the errors of the store."""

@@ -63,6 +63,7 @@ class _Rebuilder:
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> RebuildResult:
         """Raises NoSuchUpload when an upload of this attempt no longer exists."""
+        self._attempt.pipeline.prefetch_schemas(each.id for each in self._objects)
         for batch in batches:
             self._append(batch)
         rules = self._other_rules()

@@ -7,7 +7,7 @@ the results of the round's other topic-partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -90,6 +90,7 @@ class PartitionWriter:
         self._unresolved: dict[str, None] = {}
         self._sample = SchemaSample()
         self._unknown = [] if task.state.last_unknown is None else [task.state.last_unknown]
+        self._kept: set[str | None] = set()
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> TaskResult:
         """Raises NoSuchUpload or StagedDataLost when an upload or staged data of the ledger no longer exists."""
@@ -162,6 +163,7 @@ class PartitionWriter:
 
     def _apply_steps(self, steps: Iterable[Append | Close], prepared: PreparedBatch | None) -> None:
         steps = list(steps)
+        self._load_schemas(steps, {} if prepared is None else prepared.schemas)
         choices = [RowSelection(step.target.schema, step.rows) for step in steps if isinstance(step, Append)]
         taken = row_slices(prepared, choices) if prepared is not None and choices else iter(())
         for step in steps:
@@ -172,6 +174,22 @@ class PartitionWriter:
             else:
                 assert prepared is not None, "rows are appended from a batch"
                 self._append(step.target, next(taken), prepared.schemas)
+
+    def _load_schemas(self, steps: Sequence[Append | Close], schemas: Mapping[str, Schema]) -> None:
+        """Stores and reads the schemas that the steps need, all together: each alone costs a round trip. New schemas
+        are stored in the order of their first records, so that field ids do not depend on the sizes of batches."""
+        appended = sorted((step for step in steps if isinstance(step, Append)), key=_first_row)
+        targets = dict.fromkeys(step.target for step in appended)
+        opened = [each for each in targets if each not in self._writers and each not in self._inherited]
+        self._keep_schemas(opened, schemas)
+        closed = (o.id for step in steps if isinstance(step, Close) for o in step.objects)
+        used = dict.fromkeys((*targets, *closed))
+        self._pipeline.prefetch_schemas(each for each in used if each not in self._writers and each in self._inherited)
+
+    def _keep_schemas(self, opened: Iterable[ObjectId], schemas: Mapping[str, Schema]) -> None:
+        new = [each for each in opened if each.schema not in self._kept]
+        self._pipeline.keep_schemas(self._tp.topic, new, schemas)
+        self._kept.update(each.schema for each in new)
 
     def _append(self, target: ObjectId, rows: RowSlice, schemas: Mapping[str, Schema]) -> None:
         """Appends rows of a batch with these schemas."""
@@ -189,7 +207,7 @@ class PartitionWriter:
                 "an object is written under one number of settings"
             )
             if previous is None:
-                self._pipeline.keep_schema(self._tp.topic, target.schema, schemas)
+                self._keep_schemas([target], schemas)
             self._writers[target] = self.objects.new(target, previous.first if previous else first, previous)
         return self._writers[target]
 
@@ -280,6 +298,10 @@ class PartitionWriter:
             )
         self._counts.staged_bytes = staging.bytes - before
         return tuple(objects)
+
+
+def _first_row(step: Append) -> int:
+    return int(step.rows.start or 0) if isinstance(step.rows, slice) else int(step.rows[0])
 
 
 def moved(steps: Iterable[Append | Close], start: int) -> list[Append | Close]:

@@ -5,7 +5,7 @@ The tasks of a round, rebuilds, `verify --deep` and the simulator all use it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -36,6 +36,7 @@ from sink_job.partitioning.partitioner import PathColumns, PathPartitioner, Sche
 from sink_job.records.batch import REJECTED_PATH, Rows
 from sink_job.records.fields import Rejections
 from sink_job.rotation.policy import RotationPolicy
+from sink_job.rotation.types import ObjectId
 from sink_job.writer.container_schemas import ContainerSchemas, without_schema
 from sink_job.writer.projection import BatchProjection, ProjectionRules
 from sink_job.writer.schema_stores import SchemaStores
@@ -142,16 +143,23 @@ class RecordPipeline:
             containers=None if self.containers is None else _containers(self.shaping, stores),
         )
 
-    def keep_schema(self, topic: str, object_schema: str | None, schemas: Mapping[str, Schema]) -> None:
-        """Stores the schema of an object of `topic` that a record opens, if records are projected to it or the object
-        contains it, and the field ids in it. `schemas` are those of the record's batch. Raises the errors of the
+    def keep_schemas(self, topic: str, opened: Iterable[ObjectId], schemas: Mapping[str, Schema]) -> None:
+        """Stores the schemas of objects of `topic` that records open, if records are projected to them or the objects
+        contain them, and the field ids in them. `schemas` are those of the records' batch. Raises the errors of the
         store."""
-        if object_schema is None:
+        found = [schemas[each] for each in dict.fromkeys(o.schema for o in opened) if each is not None]
+        if not found:
             return
         if self.projection is not None:
-            self.stores.objects.put(schemas[object_schema])
+            self.stores.objects.put_all(found)
         if self.containers is not None:
-            self.containers.keep(topic, schemas[object_schema])
+            self.containers.keep(topic, found)
+
+    def prefetch_schemas(self, objects: Iterable[ObjectId]) -> None:
+        """Reads the stored schemas of objects, if records are projected to them or the objects contain them. Raises the
+        errors of the store."""
+        if self.projection is not None or self.containers is not None:
+            self.stores.objects.prefetch(each.schema for each in objects if each.schema is not None)
 
     def object_encoder(self, key: str, topic: str, object_schema: str | None) -> ObjectEncoder:
         """The encoder of the object `key` of `topic`. Raises as `ContainerSchemas.encoder`."""

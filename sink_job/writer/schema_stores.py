@@ -5,7 +5,7 @@ A task reads and writes them in the ledger (`sink_job.ledger`). The stores in th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,7 +18,8 @@ class ObjectSchemaStore(Protocol):
     """The schemas of objects, by their ids (`schema_id`)."""
 
     def find(self, object_schema: str) -> Schema: ...
-    def put(self, schema: Schema) -> None: ...
+    def prefetch(self, object_schemas: Iterable[str]) -> None: ...
+    def put_all(self, schemas: Iterable[Schema]) -> None: ...
 
 
 class InMemoryObjectSchemas:
@@ -30,8 +31,11 @@ class InMemoryObjectSchemas:
     def find(self, object_schema: str) -> Schema:
         return self.schemas[object_schema]
 
-    def put(self, schema: Schema) -> None:
-        self.schemas[schema_id(schema)] = schema
+    def prefetch(self, object_schemas: Iterable[str]) -> None:
+        pass
+
+    def put_all(self, schemas: Iterable[Schema]) -> None:
+        self.schemas |= {schema_id(each): each for each in schemas}
 
 
 class FieldIdStore(Protocol):

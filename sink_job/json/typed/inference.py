@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sink_job.connect.field_names import equal_but_case
 from sink_job.json.typed.field_list import JSON, FieldType
 
 MAX_NAMES: Final = 1_000
@@ -118,7 +119,7 @@ class SampledValues(msgspec.Struct):
         for name, each in self.properties.items():
             inner = f"{path}.{name}" if path else name
             if (other := names.setdefault(name.lower(), inner)) != inner:
-                yield f"{other} and {inner} differ by case only, which Athena, Hive and Spark do not distinguish"
+                yield equal_but_case(other, inner)
             yield from each.doubts(inner)
 
 

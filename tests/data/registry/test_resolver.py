@@ -14,11 +14,12 @@ from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema
-from sink_job.coordinator.round_schemas import usability_check
+from sink_job.coordinator.round_schemas import ValueSchemas
 from sink_job.coordinator.schema_resolver import PAUSES_S, REQUESTS, UNKNOWN_TTL_S, SchemaResolver
 from sink_job.driver.secret_registry import Redactor
 from sink_job.engine.types import Cancelled
-from sink_job.ledger.schemas import LedgerSchemas, SchemaStore, schemas_root
+from sink_job.ledger.schema_table import LedgerSchemas
+from sink_job.ledger.schemas import SchemaStore, schemas_root
 from sink_job.registry.confluent import ConfluentRegistry
 from sink_job.registry.settings import RegistrySettings
 from tests.support.memory_s3 import MemoryS3
@@ -78,7 +79,8 @@ class Site:
             wait=self.wait,
             clock=lambda: self.now,
             rejects_unknown=rejects_unknown,
-            usable=usability_check(SHAPING),
+            reason_against=ValueSchemas.of(SHAPING).reason_against,
+            warnings=ValueSchemas.of(SHAPING).warnings,
         )
 
     def find(self, driver: SchemaResolver, schema_id: int) -> RegisteredSchema | None:

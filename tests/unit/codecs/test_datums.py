@@ -145,7 +145,7 @@ def test_a_null_value_has_no_data() -> None:
     ],
 )
 def test_json_that_does_not_conform_is_a_data_error_of_its_field(schema: Any, text: bytes, reason: str) -> None:
-    assert json_rejection(schema, text).startswith(reason)
+    assert f": {reason}" in json_rejection(schema, text)
 
 
 def test_the_member_of_a_union_with_most_of_the_properties_counts() -> None:
@@ -167,7 +167,8 @@ def test_json_of_the_maximum_depth_is_written_and_deeper_json_is_a_data_error() 
     schema = {"title": "N", "type": "object", "properties": {"n": {"$ref": "#"}}}
     texts = [b'{"n":' * (depth - 1) + b"{}" + b"}" * (depth - 1) for depth in (256, 257)]
     found = convert_json(schema, texts)
-    assert found.rejected == [(1, "the value is nested deeper than 256 levels")]
+    ((row, reason),) = found.rejected
+    assert (row, reason.endswith(": the value is nested deeper than 256 levels")) == (1, True)
     assert found.values[0].as_py() == b"\x02" * 255 + b"\x00"
 
 

@@ -99,4 +99,4 @@ def test_a_record_with_a_timestamp_outside_the_years_1_to_9999_is_a_data_error_i
 def test_the_error_for_a_lone_surrogate_names_it(text: bytes) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     ((_, reason),) = convert_json(schema, [text]).rejected
-    assert reason == "the value is not JSON: a string has a surrogate that is not part of a pair"
+    assert reason == "schema 1: the value is not JSON: a string has a surrogate that is not part of a pair"

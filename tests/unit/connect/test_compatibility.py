@@ -75,7 +75,7 @@ def test_a_change_between_schema_and_none_closes(mode: SchemaCompatibility) -> N
 @pytest.mark.parametrize("mode", PROJECTING)
 def test_a_record_without_version_is_a_data_error_of_a_mode_that_projects(mode: SchemaCompatibility) -> None:
     reason = rejection(mode, versioned(None))
-    assert reason == f"its schema is in no version of the subject, which schemaCompatibility {mode} requires"
+    assert reason == f"its schema R is in no version of its subject, which schemaCompatibility {mode} requires"
     with pytest.raises(ValueError, match="requires schemas with versions"):
         closes(mode, versioned(None), OLD)
 

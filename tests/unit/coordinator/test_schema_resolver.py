@@ -10,8 +10,8 @@ from sink_job.coordinator.schema_resolver import (
     Provisional,
     SchemaId,
     fresh,
-    reason_against,
     to_ask,
+    version_missing,
 )
 
 FLIGHTS = TopicPartition("flights", 0)
@@ -54,7 +54,7 @@ def test_the_answer_that_an_id_is_unknown_counts_for_a_time() -> None:
 
 def test_a_schema_without_a_version_is_usable_unless_versions_are_compared() -> None:
     schema = RegisteredSchema("7", "AVRO", '"long"', subject="flights-value")
-    assert reason_against(SEVEN, schema, needs_version=False) is None
-    assert reason_against(SEVEN, schema, needs_version=True) == (
+    assert version_missing(SEVEN, schema, needs_version=False) is None
+    assert version_missing(SEVEN, schema, needs_version=True) == (
         "the schema with the id 7 is in no version of the subject flights-value"
     )

@@ -16,6 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import ConverterType, OnNullValue, SchemaCompatibility
+from sink_job.rotation.types import ObjectId
 from sink_job.writer.record_pipeline import RecordPipeline
 from tests.unit.avro.avro_data import Table, datum, encode, framed, record, registered, samples
 from tests.unit.envelope.enveloped import (
@@ -53,7 +54,7 @@ def object_of(found: RecordPipeline, records: Sequence[Consumed]) -> bytes:
     prepared = prepare(found, records)
     assert prepared.errors == []
     (schema,) = prepared.rows.schema_ids
-    found.keep_schema("flights", schema, prepared.schemas)
+    found.keep_schemas("flights", [ObjectId("", schema)], prepared.schemas)
     encoder = found.object_encoder("key", "flights", schema)
     header = encoder.header()
     block = encoder.block(b"".join(prepared.encoded.to_pylist()), len(header))
@@ -205,7 +206,7 @@ def test_fastavro_reads_keys_and_values_of_any_schema(
     accepted = [n for n in range(len(records)) if n not in {each.row for each in prepared.errors}]
     if accepted:
         (schema,) = prepared.rows.schema_ids
-        found.keep_schema("flights", schema, prepared.schemas)
+        found.keep_schemas("flights", [ObjectId("", schema)], prepared.schemas)
         encoder = found.object_encoder("key", "flights", schema)
         header, content = encoder.header(), [prepared.encoded[n].as_py() for n in accepted]
         read_back = list(fastavro.reader(io.BytesIO(header + encoder.block(b"".join(content), len(header)).data)))

@@ -95,7 +95,7 @@ def test_each_message_of_a_schema_is_a_schema_of_its_records() -> None:
     assert found.schemas is not None
     assert found.schemas.codes.tolist() == [0, 1, -1, 0, -1, -1]
     assert [row for row, _ in found.rejected] == [4, 5]
-    assert found.rejected[1][1] == "the schema has no message with the message indexes [3]"
+    assert found.rejected[1][1] == "schema 1: the schema has no message with the message indexes [3]"
 
 
 def test_message_indexes_can_be_in_a_header_behind_the_guid() -> None:

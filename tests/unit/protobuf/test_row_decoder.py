@@ -69,7 +69,7 @@ def test_a_name_that_the_schema_lacks_is_rejected_alone() -> None:
     values = written_messages("2.6.13 global id in a header")
     other = [(name, b"Flihgt" if name == "apicurio.protobuf.type" else value) for name, value in values[0].headers]
     found = converted(Layout.APICURIO, [WrittenMessage({}, values[0].value, other), *values[1:]])
-    assert found.rejected == [(0, "the schema has no message 'Flihgt' outside of other messages")]
+    assert found.rejected == [(0, "schema global-1: the schema has no message 'Flihgt' outside of other messages")]
 
 
 @pytest.mark.parametrize("run", ["Glue uncompressed", "Glue zlib"])

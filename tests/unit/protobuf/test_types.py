@@ -179,7 +179,7 @@ def test_an_unset_field_of_proto2_is_null_not_its_default() -> None:
 def test_a_missing_required_field_is_rejected() -> None:
     schema = proto2("message M { repeated N n = 1; } message N { required int32 x = 1; }")
     found = convert(converter(schema), [framed(b"\x0a\2\x08\1"), framed(b"\x0a\2\x08\1\x0a\0")])
-    assert found.rejected == [(1, "the value is a Protobuf message without required fields: n[1].x")]
+    assert found.rejected == [(1, "schema 1: the value is a Protobuf message without required fields: n[1].x")]
 
 
 def test_a_value_that_a_closed_enum_lacks_is_unset() -> None:
@@ -271,4 +271,4 @@ def test_a_value_that_its_type_cannot_have_is_rejected(field: str, text: str, wh
     ],
 )
 def test_damaged_data_is_rejected(data: bytes) -> None:
-    assert reason(LINE, data).startswith("the value is not a valid Protobuf message: ")
+    assert reason(LINE, data).startswith("schema 1: the value is not a valid Protobuf message: ")

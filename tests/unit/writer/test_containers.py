@@ -99,6 +99,30 @@ def test_objects_do_not_depend_on_rounds_and_restarts_and_a_rebuild_writes_the_s
         assert encoded_again(divided, o, records) == divided.content(o)
 
 
+@pytest.mark.parametrize("rounds", [(2,), (1, 1)])
+def test_field_ids_are_assigned_in_the_order_of_records_and_not_of_closes(rounds: tuple[int, ...]) -> None:
+    """The object of the second record closes first, by its size."""
+    large: dict[str, Any] = {"name": "note", "type": "string"}
+    fields = [{"name": "path", "type": "string"}]
+    schemas = [{"type": "record", "name": "R", "fields": each} for each in (fields, [large, *fields])]
+    small, other = (
+        Version(schema, {"path": str, "note": lambda n: "x" * 30}, version) for version, schema in enumerate(schemas, 1)
+    )
+    one = partition(OutputFormat.PARQUET, [small, other], rotation={"scope": "Object", "maxBytes": 30})
+    records = [small.data(0), other.data(1)]
+    for count in rounds:
+        one.round(0, records[:count])
+        records = records[count:]
+    assert one.field_ids.topics == {"log": {"path": 1, "note": 2}}
+
+
+def test_the_source_range_of_an_object_begins_at_its_first_record_and_ends_after_its_last() -> None:
+    one = partition(OutputFormat.AVRO, VERSIONS)
+    one.round(0, values("111"), close=True)
+    one.round(0, values("11"), close=True)
+    assert [[(each.start, each.end) for each in o.sources] for o in one.named] == [[(0, 3)], [(3, 5)]]
+
+
 def test_an_avro_object_holds_its_records_under_its_schema() -> None:
     one = partition(OutputFormat.AVRO, VERSIONS)
     one.round(0, values("11"))

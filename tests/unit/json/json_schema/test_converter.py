@@ -105,7 +105,7 @@ def test_an_invalid_value_is_rejected_alone(value: bytes, error: str) -> None:
     found = convert([framed(1, b"1"), value, framed(1, b"2")], registered(FLIGHT), *others)
     [(row, reason)] = found.rejected
     assert row == 1
-    assert reason.startswith(error)
+    assert error in reason
     assert texts(found) == [b"1", None, b"2"]
 
 
