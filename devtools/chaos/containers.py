@@ -33,15 +33,14 @@ _SCHEMA: Final = {
 
 
 def _format(output: str, compression: str, **more: Any) -> Mapping[str, Any]:
-    size = {"parquet": {"rowGroup": "1Mi"}} if output == "Parquet" else {"avro": {"block": "2Ki"}}
+    section = {"parquet": {"rowGroup": "1Mi", **more}} if output == "Parquet" else {"avro": {"block": "2Ki", **more}}
     schema = {"text": json.dumps(_SCHEMA)}
     return {
         "converter": "JsonSchema",
         "schema": schema,
         "output": output,
         "compression": {"codec": compression},
-        **size,
-        **more,
+        **section,
     }
 
 

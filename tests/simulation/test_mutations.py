@@ -11,6 +11,7 @@ pytestmark = pytest.mark.model
 RUNS = 600
 BASE = 0
 
+
 @pytest.mark.parametrize("name", sorted(MUTATIONS))
 def test_a_deliberate_defect_is_found(name: str) -> None:
     found = search(name, RUNS, BASE)

@@ -265,7 +265,7 @@ def compared_container(form: Mapping[str, Any], content: list[bytes], **rotation
 
 
 FORMATS = pytest.mark.parametrize(
-    "form", containers.FORMATS, ids=[f"{each['output']} {each['compression']}" for each in containers.FORMATS]
+    "form", containers.FORMATS, ids=[f"{each['output']} {codec_of(each)}" for each in containers.FORMATS]
 )
 
 
