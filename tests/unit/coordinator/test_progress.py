@@ -84,6 +84,17 @@ def test_a_report_has_the_active_topic_partitions_and_their_expected_remainder(t
     assert (report.memory.active_partitions, report.memory.remainder_bytes, report.active_partitions) == (1, 500, 0)
 
 
+def test_the_time_of_the_last_publication_is_not_that_of_a_round_without_one(tracker: Progress) -> None:
+    anything: Any = None
+    commits = Committer(
+        ledger=anything, s3=anything, offsets=anything, group="g", state=STATE, rebuild=anything, clock=lambda: NOW
+    )
+    commits.published = 1
+    for ended in (NOW, NOW + 1_000):
+        tracker.round_completed({}, commits, started=NOW, recorded=NOW, ended=ended)
+    assert tracker.report().last_publish == NOW
+
+
 def rejected(offsets: range) -> TaskResult:
     reported = tuple(RejectedRecord(offset, f"bad {offset}") for offset in offsets)
     return TaskResult(STATE.partitions[str(TP)], TaskCounters(rejected=len(offsets)), rejected=reported[:10])

@@ -65,3 +65,11 @@ def test_a_round_that_is_recorded_is_not_read_again_when_an_object_of_it_cannot_
     assert sink_fixture.offsets() == {
         f"topics/log/partition=0/log+0+{first:010d}.json": list(range(first, first + 5)) for first in (5, 10, 15)
     }
+
+
+def test_the_skipped_offsets_are_logged_from_the_first_to_the_last(
+    sink_fixture: MemorySinkFixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink_fixture.run(SyntheticLog(records=5))
+    sink_fixture.run(SyntheticLog(records=20, starts_at=8))
+    assert "log-0: Kafka has deleted offsets 5 to 7: they are lost; resuming after them" in caplog.messages
