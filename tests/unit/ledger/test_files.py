@@ -14,7 +14,7 @@ import pytest
 from sink_job.api.errors import ConfigurationError, LedgerFenced, LedgerUnreadable
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger import files
-from sink_job.ledger.state import LedgerState, Record
+from sink_job.ledger.state import FORMAT, LedgerState, Record
 from tests.support.memory_sink import MemorySinkFixture, error_of
 from tests.support.synthetic_log import SyntheticLog
 
@@ -50,7 +50,11 @@ def sink_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemorySinkF
 
 @pytest.mark.parametrize(
     ("document", "number"),
-    [({"number": 1, "named": []}, 1), ({"format": 7, "number": 1}, 7), ({"format": 9, "closed": {}}, 9)],
+    [
+        ({"number": 1, "named": []}, 1),
+        ({"format": 7, "number": 1}, 7),
+        ({"format": FORMAT + 1, "closed": {}}, FORMAT + 1),
+    ],
     ids=["the first format, without a format field", "an older format", "a newer format"],
 )
 def test_a_ledger_of_another_format_is_rejected_with_both_formats(
@@ -61,7 +65,7 @@ def test_a_ledger_of_another_format_is_rejected_with_both_formats(
     error = error_of(lambda: sink_fixture.run(LOG))
     assert isinstance(error, ConfigurationError)
     assert f"{key} has ledger format {number}; " in str(error)
-    assert " format 9 only" in str(error)
+    assert f" format {FORMAT} only" in str(error)
 
 
 def test_every_file_of_the_ledger_contains_its_format(sink_fixture: MemorySinkFixture) -> None:
@@ -69,7 +73,7 @@ def test_every_file_of_the_ledger_contains_its_format(sink_fixture: MemorySinkFi
     folders = {"ledger", "snapshot", "intent"}
     names = [key for key in sink_fixture.s3.objects if key.removeprefix(sink_fixture.root).split("/")[0] in folders]
     assert {name.removeprefix(sink_fixture.root).split("/")[0] for name in names} == folders
-    assert {msgspec.json.decode(gzip.decompress(sink_fixture.s3.get(name)))["format"] for name in names} == {8}
+    assert {msgspec.json.decode(gzip.decompress(sink_fixture.s3.get(name)))["format"] for name in names} == {FORMAT}
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -136,7 +140,7 @@ def partitions_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     return list(record.get("partitions", {}).values())
 
 
-@pytest.mark.parametrize("document", [{"format": 9, "sequence": 2}, {"named": []}], ids=["newer", "older"])
+@pytest.mark.parametrize("document", [{"format": FORMAT + 1, "sequence": 2}, {"named": []}], ids=["newer", "older"])
 def test_a_record_of_another_format_fences_a_running_driver(
     sink_fixture: MemorySinkFixture, document: dict[str, Any]
 ) -> None:
