@@ -73,3 +73,17 @@ def test_the_skipped_offsets_are_logged_from_the_first_to_the_last(
     sink_fixture.run(SyntheticLog(records=5))
     sink_fixture.run(SyntheticLog(records=20, starts_at=8))
     assert "log-0: Kafka has deleted offsets 5 to 7: they are lost; resuming after them" in caplog.messages
+
+
+def test_a_partition_that_was_added_without_a_driver_is_read_from_its_start(sink_fixture: MemorySinkFixture) -> None:
+    """`startingOffsets` applies to the first start of a sink alone."""
+    kafka = {"bootstrapServers": "127.0.0.1:9", "topics": ["log"], "groupId": "group", "startingOffsets": "Latest"}
+    given = manifest("archive", "http://127.0.0.1:9", flush_size=5, max_records=10, spec={"kafka": kafka})
+    sink_fixture.sink = load_sink(given)
+    sink_fixture.run(SyntheticLog(records=5))
+    sink_fixture.run(SyntheticLog(records=10, partitions=2))
+    assert sink_fixture.offsets() == {
+        "topics/log/partition=0/log+0+0000000005.json": [5, 6, 7, 8, 9],
+        "topics/log/partition=1/log+1+0000000000.json": [0, 1, 2, 3, 4],
+        "topics/log/partition=1/log+1+0000000005.json": [5, 6, 7, 8, 9],
+    }
