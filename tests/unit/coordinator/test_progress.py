@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sink_job.api.report import RunState
+from sink_job.api.report import HangingTransactionReport, RunState
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.progress import Progress
@@ -93,6 +93,14 @@ def test_the_time_of_the_last_publication_is_not_that_of_a_round_without_one(tra
     for ended in (NOW, NOW + 1_000):
         tracker.round_completed({}, commits, started=NOW, recorded=NOW, ended=ended)
     assert tracker.report().last_publish == NOW
+
+
+def test_a_report_has_the_present_hanging_transactions(tracker: Progress) -> None:
+    one = HangingTransactionReport(topic="flights", partition=0, offset=90, end=100, since=NOW)
+    tracker.hanging([one])
+    assert tracker.report().hanging_transactions == [one]
+    tracker.hanging([])
+    assert tracker.report().hanging_transactions == []
 
 
 def rejected(offsets: range) -> TaskResult:

@@ -118,9 +118,9 @@ def test_field_ids_are_assigned_in_the_order_of_records_and_not_of_closes(rounds
 
 def test_the_source_range_of_an_object_begins_at_its_first_record_and_ends_after_its_last() -> None:
     one = partition(OutputFormat.AVRO, VERSIONS)
-    one.round(0, values("111"), close=True)
+    one.round(0, values("11111"), close=True)  # two batches
     one.round(0, values("11"), close=True)
-    assert [[(each.start, each.end) for each in o.sources] for o in one.named] == [[(0, 3)], [(3, 5)]]
+    assert [[(each.start, each.end) for each in o.sources] for o in one.named] == [[(0, 5)], [(5, 7)]]
 
 
 def test_an_avro_object_holds_its_records_under_its_schema() -> None:
