@@ -352,7 +352,7 @@ def ownership_not_checked_after_the_claim() -> Patches:
 
 def previous_ledger_not_fenced() -> Patches:
     """The ledger of the previous owner is neither marked nor claimed."""
-    return [patch.object(Handover, "fence", lambda self, predecessor: None)]
+    return [patch.object(Handover, "fence", lambda self, predecessor: {})]
 
 
 def hand_over_not_marked() -> Patches:
