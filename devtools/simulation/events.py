@@ -31,7 +31,7 @@ class Events:
         self._weights = [EVENTS[kind] for kind in kinds]
         self._produced = 0
         self._nonces = 0
-        self._take_over_at = simulation.successors.rng.randrange(simulation.config.steps // 3)
+        self._take_over_at = simulation.successors.rng.randrange(max(1, simulation.config.steps // 3))
 
     def step(self, actor: Actor) -> None:
         """Called at each step of the running actor."""
