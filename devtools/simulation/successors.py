@@ -47,7 +47,7 @@ class Successors:
 
     @property
     def exist(self) -> bool:
-        """Whether another sink has begun to take over."""
+        """Whether another sink has started to take over."""
         return self.newest > 0
 
     def add(self) -> int:
