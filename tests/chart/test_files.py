@@ -48,7 +48,7 @@ def test_a_generated_file_is_up_to_date(path: Path) -> None:
 
 def test_the_crd_of_the_chart_is_identical_and_has_the_keep_policy() -> None:
     assert (CHART / "files" / "crd.yaml").read_bytes() == chart.CRD.read_bytes()
-    # The very line that crd.keep=false takes out.
+    # The very line that crds.keep=false takes out.
     assert "  annotations: {helm.sh/resource-policy: keep}\n" in chart.CRD.read_text()
 
 

@@ -22,7 +22,7 @@ from tools.chart import CHART, ROOT
 
 pytestmark = pytest.mark.cluster
 CRD_NAME = "s3sinks.s3sink.io"
-OFF = ["--set", "crd.install=false"]
+OFF = ["--set", "crds.enabled=false"]
 
 
 @pytest.fixture(scope="module")
@@ -127,14 +127,14 @@ def test_the_crd_comes_with_the_release_stays_after_it_and_is_taken_over_by_the_
 def test_an_upgrade_brings_the_crd_of_the_new_chart(release: Release) -> None:
     release.install()
     release.kube.patch("CustomResourceDefinition", CRD_NAME, {"spec": {"names": {"shortNames": ["old"]}}})
-    release.install("--set", "replicas=2")
+    release.install("--set", "replicaCount=2")
     assert release.kube.get("CustomResourceDefinition", CRD_NAME)["spec"]["names"]["shortNames"] == ["s3s"]
     assert release.kube.find("PodDisruptionBudget", "s3sink-operator")
 
 
 @pytest.mark.usefixtures("without_crd")
 def test_a_crd_that_is_not_kept_goes_with_the_release(release: Release, control_plane: Cluster) -> None:
-    assert "deletes every S3Sink of the cluster" in release.install("--set", "crd.keep=false")
+    assert "deletes every S3Sink of the cluster" in release.install("--set", "crds.keep=false")
     release.uninstall()
     control_plane.wait_crd_gone(CRD_NAME)
 

@@ -25,7 +25,7 @@ def test_several_replicas_are_spread_over_zones_and_nodes_where_that_is_possible
         return [(each["topologyKey"], each["whenUnsatisfiable"]) for each in found]
 
     assert spread() == []
-    assert spread("replicas=2") == [
+    assert spread("replicaCount=2") == [
         ("topology.kubernetes.io/zone", "ScheduleAnyway"),
         ("kubernetes.io/hostname", "ScheduleAnyway"),
     ]
@@ -33,7 +33,7 @@ def test_several_replicas_are_spread_over_zones_and_nodes_where_that_is_possible
 
 def test_own_spread_constraints_replace_those_of_the_chart(template: Template) -> None:
     own = "topologySpreadConstraints[0].topologyKey=rack"
-    made = template(MINIMAL, "replicas=2", own).one("Deployment")["spec"]["template"]["spec"]
+    made = template(MINIMAL, "replicaCount=2", own).one("Deployment")["spec"]["template"]["spec"]
     assert made["topologySpreadConstraints"] == [{"topologyKey": "rack"}]
 
 

@@ -233,15 +233,30 @@ def test_the_crd_is_the_plain_one_and_is_kept(template: Template) -> None:
 
 
 def test_the_crd_can_be_given_up_or_left_out(template: Template) -> None:
-    given_up = template(MINIMAL, "crd.keep=false").one("CustomResourceDefinition")
+    given_up = template(MINIMAL, "crds.keep=false").one("CustomResourceDefinition")
     assert "annotations" not in given_up["metadata"]
     assert given_up["spec"] == yaml.safe_load(CRD.read_text())["spec"]
-    assert not template(MINIMAL, "crd.install=false").of("CustomResourceDefinition")
+    assert not template(MINIMAL, "crds.enabled=false").of("CustomResourceDefinition")
+
+
+def test_the_strategy_of_the_operator_can_be_recreate(template: Template) -> None:
+    made = template(MINIMAL, "strategy.type=Recreate")
+    assert made.one("Deployment")["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_volumes_and_objects_can_be_added(template: Template) -> None:
+    made = template(EVERYTHING)
+    pod = made.one("Deployment")["spec"]["template"]["spec"]
+    assert {"name": "company-ca", "configMap": {"name": "company-ca"}} in pod["volumes"]
+    mount = {"name": "company-ca", "mountPath": "/etc/ssl/company", "readOnly": True}
+    assert mount in pod["containers"][0]["volumeMounts"]
+    assert made.one("ConfigMap", "s3sink-extra")["data"] == {"release": "s3sink"}
+    assert made.one("ConfigMap", "s3sink-extra-text")
 
 
 def test_a_disruption_budget_comes_with_the_second_replica(template: Template) -> None:
     assert not template().of("PodDisruptionBudget")
-    made = template(MINIMAL, "replicas=2")
+    made = template(MINIMAL, "replicaCount=2")
     budget, pod = made.one("PodDisruptionBudget")["spec"], made.one("Deployment")["spec"]["template"]
     assert (budget["minAvailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
     assert matches(budget["selector"], pod["metadata"]["labels"])
@@ -362,10 +377,11 @@ def test_what_is_optional_is_off(template: Template) -> None:
 def test_every_object_has_the_common_labels_and_its_namespace(template: Template) -> None:
     policy = "ValidatingAdmissionPolicy"
     in_cluster = {"ClusterRole", "ClusterRoleBinding", policy, f"{policy}Binding"}
+    extra = {"s3sink-extra", "s3sink-extra-text"}  # the objects of users
     for each in template(EVERYTHING):
-        if each["kind"] == "CustomResourceDefinition":
-            continue
         metadata = each["metadata"]
+        if each["kind"] == "CustomResourceDefinition" or metadata["name"] in extra:
+            continue
         assert metadata["labels"]["app.kubernetes.io/instance"] == "s3sink", metadata["name"]
         assert metadata["labels"]["team"] == "lake", metadata["name"]
         assert ("namespace" in metadata) == (each["kind"] not in in_cluster), metadata["name"]
