@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from s3sink_operator import names
+from s3sink_operator.reasons import Reason
 from s3sink_operator.status import reason_of
 from s3sink_operator.types import Json, label
 
@@ -115,7 +116,7 @@ class ObjectCache:
             self._changed.add(SinkKey(*place))
             if self.on_sink is not None:
                 self.on_sink(SinkKey(*place), obj)
-            if reason_of(obj.get("status") or {}, "Ready") == "Conflict":
+            if reason_of(obj.get("status") or {}, "Ready") == Reason.CONFLICT:
                 self._conflicted.add(SinkKey(*place))
         elif obj["kind"] == "Pod" and sink is not None:
             self._pods.setdefault(sink, {})[place] = obj

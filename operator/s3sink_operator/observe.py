@@ -18,6 +18,7 @@ from s3sink_operator.limited_report import parse_report
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
+from s3sink_operator.reasons import Reason
 from s3sink_operator.required_roles import Role
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from s3sink_operator.sink_restrictions import NO_RESTRICTIONS, SinkRestrictions
@@ -47,8 +48,6 @@ MAX_MISSED_POLLS: Final = 3
 MAX_MISSED_POLLS_AT_END: Final = 30
 """The same of a driver that reported its end: at least a minute, as its process may end late and the kubelet later."""
 
-REPORT_TOO_LARGE: Final = "ReportTooLarge"
-"""Reason of a sink whose driver answers with more than the operator reads."""
 
 ReportFingerprint = tuple[object, ...]
 """The part of a report whose change requires a reconcile pass. Changed figures alone do not."""
@@ -276,13 +275,13 @@ class Observer:
             async with self._parsing:
                 report = await asyncio.to_thread(parse_report, text)
         except ResponseTooLarge as error:
-            return Unreachable(message=str(error), reason=REPORT_TOO_LARGE)
+            return Unreachable(message=str(error), reason=Reason.REPORT_TOO_LARGE)
         except (OSError, TimeoutError, ApiError) as error:
             return Unreachable(message=str(error) or type(error).__name__)
         except ValidationError as error:
             if any(each["type"] == "too_long" for each in error.errors(include_url=False, include_input=False)):
                 limit = f"more than {MAX_REPORTED} topic-partitions, or more than {MAX_SUMS} topics or transactions"
-                return Unreachable(message=f"the report has {limit}", reason=REPORT_TOO_LARGE)
+                return Unreachable(message=f"the report has {limit}", reason=Reason.REPORT_TOO_LARGE)
             return Unreachable(message=f"invalid report: {error.error_count()} invalid fields")
         if not belongs_to(report, sink):
             other = f"{report.namespace}/{report.name} ({report.sink_id})"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from s3sink_operator.reasons import Reason
 from s3sink_operator.types import REPLACEMENT_KIND, FailureCategory, Json, PodEvent, Rejection, to_ms
 from sink_job.api import errors
 from sink_job.api.report import FinalReport
@@ -27,15 +28,15 @@ _BY_CODE = {
         errors.LedgerFenced.reason,
         "another driver claimed the ledger of this sink: check for a second cluster or host",
     ),
-    4: ("DataError", "a record cannot be written: fix its producer, or set spec.errors.tolerance"),
+    4: (Reason.DATA_ERROR, "a record cannot be written: fix its producer, or set spec.errors.tolerance"),
     5: (errors.DataLoss.reason, "Kafka no longer holds records that are not in S3: see spec.onDataLoss"),
     6: (errors.ObjectConflict.reason, "an object with the same key and other content exists: see the driver log"),
     7: (errors.ConfigurationError.reason, "configuration error: see the driver log"),
     75: (errors.TransientError.reason, "Kafka, S3 or the network did not answer in time"),
-    137: ("Killed", "the driver was killed by SIGKILL"),
-    143: ("Terminated", "the driver was terminated by SIGTERM"),
+    137: (Reason.KILLED, "the driver was killed by SIGKILL"),
+    143: (Reason.TERMINATED, "the driver was terminated by SIGTERM"),
     _SPARK_TOO_MANY_EXECUTORS: (
-        "TooManyExecutorFailures",
+        Reason.TOO_MANY_EXECUTOR_FAILURES,
         "too many executors failed: see their logs and spec.executor.memory",
     ),
 }
@@ -152,7 +153,7 @@ def startup_failure(pod: Json, event: PodEvent | None = None) -> PodFailure | No
 def _unschedulable(pod: Json, condition: Json) -> PodFailure:
     cause = _one_line(condition.get("message") or "no node is available").rstrip(".")
     message = f"the pod {_name(pod)} is unschedulable: {cause}. {_scheduling_advice(cause)}"
-    return PodFailure(category=FailureCategory.SCHEDULING, reason="Unschedulable", message=message)
+    return PodFailure(category=FailureCategory.SCHEDULING, reason=Reason.UNSCHEDULABLE, message=message)
 
 
 def _scheduling_advice(cause: str) -> str:
@@ -166,12 +167,12 @@ def _waiting_failure(pod: Json, waiting: Json) -> PodFailure | None:
     reason, text = str(waiting.get("reason")), _one_line(waiting.get("message") or "")
     if reason in _PULL:
         message = f"the image cannot be pulled ({reason}): {text}. Check spec.image and spec.imagePullSecrets"
-        return PodFailure(category=FailureCategory.USER, reason="ImagePullFailed", message=message)
+        return PodFailure(category=FailureCategory.USER, reason=Reason.IMAGE_PULL_FAILED, message=message)
     if (reference := _NOT_FOUND.search(text)) is not None:
         return _missing_reference(pod, reference)
     if reason in _CONFIG:
         message = f"the container cannot be created ({reason}): {text}. Check the Secrets and spec.driver.podTemplate"
-        return PodFailure(category=FailureCategory.USER, reason="CreateContainerFailed", message=message)
+        return PodFailure(category=FailureCategory.USER, reason=Reason.CREATE_CONTAINER_FAILED, message=message)
     return None
 
 
@@ -194,16 +195,16 @@ def api_rejection(rejection: Rejection) -> PodFailure:
     text = _one_line(rejection.message).rstrip(".")
     if rejection.status == 403 and "exceeded quota" in rejection.message:
         message = f"{what} exceeds the quota of the namespace: {text}"
-        return PodFailure(category=FailureCategory.SCHEDULING, reason="QuotaExceeded", message=message)
+        return PodFailure(category=FailureCategory.SCHEDULING, reason=Reason.QUOTA_EXCEEDED, message=message)
     if rejection.status in (400, 422) and not is_admission_denial(rejection):
         hint = _HINTS.get(rejection.kind, "See the operator log")
         message = f"the API server rejected {what} as invalid: {text}. {hint}"
-        return PodFailure(category=FailureCategory.USER, reason="Invalid", message=message)
+        return PodFailure(category=FailureCategory.USER, reason=Reason.INVALID, message=message)
     if rejection.status == 403 and _is_rbac_denial(rejection.message):
         message = f"the operator has no permission to write {what}: {text}. Update its ClusterRole from the chart"
-        return PodFailure(category=FailureCategory.USER, reason="OperatorPermissionDenied", message=message)
+        return PodFailure(category=FailureCategory.USER, reason=Reason.OPERATOR_PERMISSION_DENIED, message=message)
     message = f"the API server denied {what}: {text}"
-    reason = "NamespaceTerminating" if is_namespace_terminating(rejection) else "AdmissionDenied"
+    reason = Reason.NAMESPACE_TERMINATING if is_namespace_terminating(rejection) else Reason.ADMISSION_DENIED
     return PodFailure(category=FailureCategory.SCHEDULING, reason=reason, message=message)
 
 
@@ -270,7 +271,7 @@ def _from_exit_code(state: Json, phase: str) -> PodFailure:
     code = state.get("exitCode")
     if code == 0 or (code is None and phase == "Succeeded"):
         message = "the driver terminated with exit code 0 although the desired state is Running"
-        return PodFailure(category=FailureCategory.INFRASTRUCTURE, reason="UnexpectedExit", message=message)
+        return PodFailure(category=FailureCategory.INFRASTRUCTURE, reason=Reason.UNEXPECTED_EXIT, message=message)
     unknown = "the driver terminated for an unknown reason" if code is None else f"the driver exited with code {code}"
     reason, message = _BY_CODE.get(code or 1, (errors.SinkError.reason, unknown))
     category = FailureCategory.USER if code in _USER_CODES else FailureCategory.INFRASTRUCTURE

@@ -12,6 +12,7 @@ the decision is current:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from s3sink_operator import names
@@ -20,23 +21,23 @@ from sink_job.api.report import Report
 
 
 class Role(Enum):
-    """An object of a sink: its kind, and the function of `names` that gives its name."""
+    """An object of a sink: its kind, and the function that gives its name from that of the sink."""
 
-    SINK = ("S3Sink", "")
-    CONFIG_MAP = ("ConfigMap", "config_map_name")
-    SERVICE_ACCOUNT = ("ServiceAccount", "service_account_name")
-    ROLE_BINDING = ("RoleBinding", "role_binding_name")
-    DRIVER = ("Pod", "driver_pod_name")
-    OPERATION = ("Pod", "operation_pod_name")
+    SINK = ("S3Sink", str)
+    CONFIG_MAP = ("ConfigMap", names.config_map_name)
+    SERVICE_ACCOUNT = ("ServiceAccount", names.service_account_name)
+    ROLE_BINDING = ("RoleBinding", names.role_binding_name)
+    DRIVER = ("Pod", names.driver_pod_name)
+    OPERATION = ("Pod", names.operation_pod_name)
 
     @property
     def kind(self) -> str:
-        return self.value[0]
+        return str(self.value[0])
 
     def object_name(self, sink: str) -> str:
         """The name of the object that belongs to the sink with this name."""
-        function = self.value[1]
-        return str(getattr(names, function)(sink)) if function else sink
+        name_of: Callable[[str], str] = self.value[1]
+        return name_of(sink)
 
 
 _PODS = frozenset({Role.DRIVER, Role.OPERATION})
@@ -55,5 +56,9 @@ def required_roles(decision: Decision, observed: Observed) -> frozenset[Role]:
 
 def _is_absent(observed: Observed, role: Role) -> bool:
     """Whether a child other than a pod is not observed."""
-    found: Json | None = getattr(observed, role.name.lower())
-    return found is None
+    children: dict[Role, Json | None] = {
+        Role.CONFIG_MAP: observed.config_map,
+        Role.SERVICE_ACCOUNT: observed.service_account,
+        Role.ROLE_BINDING: observed.role_binding,
+    }
+    return children[role] is None

@@ -20,9 +20,6 @@ from pydantic import Field, field_validator
 
 from sink_job.api.base_model import SpecModel
 
-REASON: Final = "SinkRestricted"
-"""Reason of the conditions of a sink with a field that the restrictions do not allow."""
-
 ALLOWED_FIELDS: Final = (
     "apiVersion=v1",
     "kind=Pod",

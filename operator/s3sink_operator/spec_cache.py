@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from s3sink_operator import names, sink_restrictions
+from s3sink_operator import names
 from s3sink_operator.nesting import too_deep
+from s3sink_operator.reasons import Reason
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from s3sink_operator.sink_restrictions import NO_RESTRICTIONS, SinkRestrictions
 from s3sink_operator.types import Json, ParsedReset, ParsedSpec, annotation, uid_of
@@ -62,7 +63,7 @@ def parse(
         error = spec.error and spec.error + _hint(defaults, written, [each.field for each in applied])
         spec = replace(spec, error=error, written=_spec(sink, written)[0].sink)
     if spec.sink is not None and (rejected := restrictions.message(written)):
-        spec = ParsedSpec(sink=None, error=rejected, reason=sink_restrictions.REASON)
+        spec = ParsedSpec(sink=None, error=rejected, reason=Reason.SINK_RESTRICTED)
     return ParsedSink(spec=spec, readable=readable, reset=_reset(sink) if spec.sink is not None else None)
 
 

@@ -22,6 +22,7 @@ from s3sink_operator.progress_model import (
     SinkProgress,
     TopicProgress,
 )
+from s3sink_operator.reasons import Reason
 from s3sink_operator.status_model import MAX_ATTEMPTS, Attempt, ConditionStatus, S3SinkStatus, StatusCondition
 from s3sink_operator.types import Json, to_ms, to_timestamp
 from sink_job.api.report import FinalReport, PartitionReport, Report, TopicSum, max_lag_ms, sum_of_lags
@@ -74,7 +75,7 @@ def operator_error(old: Json, cause: str, *, now: int) -> Json | None:
     """The previous status with Ready Unknown, for a reconcile pass that failed. None if it is unchanged."""
     previous = S3SinkStatus.read(old)
     message = f"{cause}. Retried every minute; the rest of this status may be stale"
-    ready = Condition(type="Ready", status=ConditionStatus.UNKNOWN, reason="OperatorError", message=message)
+    ready = Condition(type="Ready", status=ConditionStatus.UNKNOWN, reason=Reason.OPERATOR_ERROR, message=message)
     before = [each for each in previous.conditions or () if each.type == ready.type]
     current = conditions(before, [ready], generation=previous.observed_generation or 0, now=now)
     if [each.document() for each in current] == [each.document() for each in before]:

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from s3sink_operator import names
+from s3sink_operator.reasons import Reason
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from sink_job.api.enums import DesiredState
 from sink_job.api.report import Report
@@ -23,8 +24,6 @@ from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
 Json = dict[str, Any]
 
-INVALID_SPEC: Final = "InvalidSpec"
-"""Reason of the conditions of a sink whose spec is invalid."""
 MAX_ATTEMPT: Final = 10**15
 """A larger number in a label was not written by the operator."""
 _LAST_S: Final = 253_402_300_799  # last second of the year 9999
@@ -41,7 +40,7 @@ class Unreachable:
     message: str
     persistent: bool = True
     overdue: bool = True
-    reason: str = "ReportUnreachable"
+    reason: str = Reason.REPORT_UNREACHABLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +131,7 @@ class ParsedSpec:
 
     sink: Sink | None
     error: str = ""
-    reason: str = INVALID_SPEC
+    reason: str = Reason.INVALID_SPEC
     written: Sink | None = None
 
 

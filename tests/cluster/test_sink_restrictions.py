@@ -14,7 +14,8 @@ import yaml
 from devtools.kube.client import Access, ApiError, Json, Kube
 from devtools.kube.control_plane import Cluster
 from devtools.processes import wait_until
-from s3sink_operator.sink_restrictions import REASON, SinkRestrictions
+from s3sink_operator.reasons import Reason
+from s3sink_operator.sink_restrictions import SinkRestrictions
 from sink_job.api.quantities import MANIFEST
 from tests.support.chart import MINIMAL, Helm, helm_in
 from tests.support.operator_fixture import Operated, StartOperator, condition
@@ -221,7 +222,7 @@ def test_the_operator_starts_no_driver_for_a_restricted_sink_and_one_when_it_is_
     config.write_text("sinkRestrictions: {podTemplateFields: [spec.hostname]}")
     start("--config", str(config))
     alone.apply(driver={"podTemplate": {"spec": {"hostPID": True}}})
-    found = alone.wait(lambda found: condition(found, REASON), REASON)
+    found = alone.wait(lambda found: condition(found, Reason.SINK_RESTRICTED), Reason.SINK_RESTRICTED)
     message = condition(found, "Stalled")["message"]
     assert message.startswith("spec.driver.podTemplate.spec.hostPID is not allowed with this value, only false.")
     assert not alone.kube.items("Pod")

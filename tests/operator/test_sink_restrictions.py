@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from s3sink_operator.reasons import Reason
 from s3sink_operator.operator_config import read_config
 from s3sink_operator.sink_restrictions import (
     ALLOWED_FIELDS,
     INNER_PATHS,
     LISTS,
     NO_RESTRICTIONS,
-    REASON,
     SinkRestrictions,
 )
 from s3sink_operator.spec_cache import SpecCache
@@ -94,8 +94,8 @@ def test_a_restricted_sink_gets_no_driver_and_the_reason() -> None:
     cluster = restricted(image="evil:1")
     cluster.settle()
     assert cluster.driver is None
-    for condition in ("Stalled", REASON):
-        assert cluster.condition(condition)["reason"] == REASON
+    for condition in ("Stalled", Reason.SINK_RESTRICTED):
+        assert cluster.condition(condition)["reason"] == Reason.SINK_RESTRICTED
         assert "spec.image: the image evil:1 is not allowed" in cluster.condition(condition)["message"]
 
 

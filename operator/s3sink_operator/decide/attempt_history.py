@@ -23,6 +23,7 @@ from s3sink_operator.objects import (
 )
 from s3sink_operator.pod_failures import OOM_KILLED, PodFailure
 from s3sink_operator.progress_model import SinkProgress
+from s3sink_operator.reasons import Reason
 from s3sink_operator.status_model import Attempt, Retry, S3SinkStatus
 from s3sink_operator.types import (
     FINALIZERS_KIND,
@@ -40,7 +41,6 @@ from sink_job.api import enums
 from sink_job.api.errors import OutOfMemory
 from sink_job.api.report import FinalReport, Report, RunState
 
-POD_DISAPPEARED = "PodDisappeared"
 _MAX_EXECUTOR_ATTEMPT = 10**9
 """Anyone may give a pod an executor's labels: a larger number is not an attempt's."""
 _NO_RETRY_KINDS = ("pods/resize", "S3Sink", FINALIZERS_KIND, REPLACEMENT_KIND, "Event")
@@ -123,7 +123,7 @@ def update_history(
             retry = None
     elif attempts and not attempts[0].has_ended:
         message = "the driver pod was deleted for an unknown reason"
-        attempts = _update_newest(attempts, Attempt(end_time=now, reason=POD_DISAPPEARED, message=message))
+        attempts = _update_newest(attempts, Attempt(end_time=now, reason=Reason.POD_DISAPPEARED, message=message))
         new_failure = _failed_attempt(attempts[0])
     known_ids = {each.failure_id for each in (status.retry, retry) if each is not None}
     retry = _with_operation(retry, observed, revision, now)
@@ -157,7 +157,7 @@ def _with_driver(attempts: Sequence[Attempt], driver: Json, now: int) -> Sequenc
     if is_terminating(driver) and not attempts[0].has_ended:
         by = "by another client" if is_known else "as soon as it ran"
         message = f"the driver pod was deleted {by}"
-        return _update_newest(attempts, Attempt(end_time=now, reason="Deleted", message=message))
+        return _update_newest(attempts, Attempt(end_time=now, reason=Reason.DELETED, message=message))
     if not is_terminating(driver) and not has_failed and attempts[0].has_ended:
         # The operator recorded the end, and its deletion of the pod did not succeed.
         return (Attempt(number=attempts[0].number, start_time=attempts[0].start_time), *attempts[1:])

@@ -17,27 +17,28 @@ from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.deferred_status import may_follow
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.decide.status_builder import build_status
+from s3sink_operator.reasons import Reason
 from s3sink_operator.types import FINALIZERS_KIND, Decision, Delete, Event, EventType, Observed, Settings, to_timestamp
 
 Policy = Callable[[Context], PolicyResult | None]
 
 POLICIES: tuple[Policy, ...] = (
-    lifecycle_policies.reconcile_paused,
-    lifecycle_policies.deleting,
-    lifecycle_policies.in_terminating_namespace,
-    lifecycle_policies.spec_invalid,
-    lifecycle_policies.conflicting,
-    lifecycle_policies.name_taken,
-    driver_policies.node_lost,
-    lifecycle_policies.paused,
-    lifecycle_policies.stopped,
-    driver_policies.driver_missing,
-    driver_policies.driver_terminating,
-    driver_policies.driver_terminated,
-    driver_policies.spec_changed,
-    driver_policies.driver_not_starting,
-    memory_policy.memory_changed,
-    driver_policies.driver_running,
+    lifecycle_policies.reconciliation_is_paused,
+    lifecycle_policies.sink_is_deleted,
+    lifecycle_policies.namespace_is_terminating,
+    lifecycle_policies.spec_is_invalid,
+    lifecycle_policies.sink_conflicts,
+    lifecycle_policies.name_is_taken,
+    driver_policies.node_is_lost,
+    lifecycle_policies.sink_is_paused,
+    lifecycle_policies.sink_is_stopped,
+    driver_policies.driver_is_missing,
+    driver_policies.driver_is_terminating,
+    driver_policies.driver_has_terminated,
+    driver_policies.spec_has_changed,
+    driver_policies.driver_does_not_start,
+    memory_policy.memory_has_changed,
+    driver_policies.driver_is_running,
 )
 
 
@@ -54,7 +55,7 @@ def decide(observed: Observed, settings: Settings, now: int) -> Decision:
         written, delay = None, settings.start_poll_ms
     finalizers = result.finalizers
     obsolete: tuple[Delete, ...] = ()
-    if result.reason != "ReconcilePaused":
+    if result.reason != Reason.RECONCILE_PAUSED:
         obsolete = delete_obsolete(ctx)
         if finalizers is None and ctx.deletion_ms is None:
             finalizers = lifecycle_policies.changed_finalizers(ctx)
@@ -115,11 +116,11 @@ def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
     if result.event is not None and is_changed and not is_reported:
         found.append(Event(type=result.event, reason=result.reason, message=result.message))
     if result.sizing is not None and result.sizing.reason is not None and not result.terminating_attempt:
-        found.append(Event(type=EventType.NORMAL, reason="MemoryResized", message=str(result.sizing.reason)))
+        found.append(Event(type=EventType.NORMAL, reason=Reason.MEMORY_RESIZED, message=str(result.sizing.reason)))
     scaling = ctx.scaling_plan
     may_report = not (result.terminating_attempt or result.keep_status)
     if may_report and scaling is not None and scaling.reason is not None:
-        found.append(Event(type=EventType.NORMAL, reason="ExecutorsScaled", message=scaling.reason))
+        found.append(Event(type=EventType.NORMAL, reason=Reason.EXECUTORS_SCALED, message=scaling.reason))
     rejected = conditions.write_rejected(ctx, result)
     if rejected is not None and ctx.driver is not None and ctx.previous_status.condition(rejected.type) is None:
         found.append(Event(type=EventType.WARNING, reason=rejected.type, message=rejected.message))

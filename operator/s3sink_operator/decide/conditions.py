@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from s3sink_operator import conflicts, names, pod_failures, sink_restrictions
+from s3sink_operator import conflicts, names, pod_failures
 from s3sink_operator.decide import handover, offset_reset, rollout
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.memory_sizing import MAX_DRIVER
+from s3sink_operator.reasons import Reason
 from s3sink_operator.status import Condition
 from s3sink_operator.status_model import ConditionStatus
-from s3sink_operator.types import INVALID_SPEC, REPLACEMENT_KIND, Rejection, annotation, is_terminating, to_timestamp
+from s3sink_operator.types import REPLACEMENT_KIND, Rejection, annotation, is_terminating, to_timestamp
 from sink_job.api.enums import DesiredState
 from sink_job.api.quantities import format_size
 from sink_job.api.report import HangingTransactionReport
@@ -69,7 +70,7 @@ def _data(ctx: Context, history: AttemptHistory) -> Iterator[Condition]:
         yield _true(retry.reason, retry.message)
     elif report is not None and report.totals.lost:
         message = f"Kafka no longer held {report.totals.lost} offsets; they were skipped (spec.onDataLoss: Continue)"
-        yield _true("DataLoss", message, "OffsetsLost")
+        yield _true("DataLoss", message, Reason.OFFSETS_LOST)
     if report is not None and report.hanging_transactions:
         yield _true("HangingTransaction", _hanging_message(report.hanging_transactions))
 
@@ -88,7 +89,7 @@ def _hanging_message(found: Sequence[HangingTransactionReport]) -> str:
 
 
 def _spec(ctx: Context, result: PolicyResult) -> Iterator[Condition]:
-    if result.reason in (INVALID_SPEC, sink_restrictions.REASON):
+    if result.reason in (Reason.INVALID_SPEC, Reason.SINK_RESTRICTED):
         yield _true(result.reason, ctx.spec_error)
 
 
@@ -137,9 +138,11 @@ def _annotations(ctx: Context) -> Iterator[Condition]:
 def _possible_conflict(ctx: Context) -> Iterator[Condition]:
     if ctx.conflict is not None and not ctx.conflict.certain:
         message = conflicts.conflict_message(ctx.resources, ctx.conflict)
-        yield _true("PossibleConflict", message, "PatternsMayOverlap")
+        yield _true("PossibleConflict", message, Reason.PATTERNS_MAY_OVERLAP)
     if ctx.foreign_overlap is not None:
-        yield _true("Conflict", conflicts.foreign_overlap_message(ctx.resources, ctx.foreign_overlap), "OtherNamespace")
+        yield _true(
+            "Conflict", conflicts.foreign_overlap_message(ctx.resources, ctx.foreign_overlap), Reason.OTHER_NAMESPACE
+        )
 
 
 def write_rejected(ctx: Context, result: PolicyResult) -> Condition | None:

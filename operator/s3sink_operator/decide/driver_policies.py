@@ -10,10 +10,11 @@ from s3sink_operator.decide.attempt_history import backoff_left_ms
 from s3sink_operator.decide.backing_off import backing_off
 from s3sink_operator.decide.builders import delete_pod, driver_pod, supporting_objects
 from s3sink_operator.decide.context import Context
-from s3sink_operator.decide.executors import EXECUTORS_DENIED, EXECUTORS_REJECTED, ExecutorState, executor_state
+from s3sink_operator.decide.executors import ExecutorState, executor_state
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
 from s3sink_operator.objects.pods import secret_names
+from s3sink_operator.reasons import Reason
 from s3sink_operator.status_model import Attempt, ConditionStatus
 from s3sink_operator.types import (
     EventType,
@@ -31,10 +32,10 @@ _NOT_STARTED_POLL_MS = 10_000
 """Poll interval of a pod that does not start. Its cause may be in events, which are not watched."""
 _ENDING = (RunState.STOPPING, RunState.ENDED, RunState.FAILED)
 """A driver that reported one of these states may end before its pod has ended."""
-_STARTING = PolicyResult(reason="Starting", message="the driver is starting", phase="Starting", reconciling=True)
+_STARTING = PolicyResult(reason=Reason.STARTING, message="the driver is starting", phase="Starting", reconciling=True)
 
 
-def driver_missing(ctx: Context) -> PolicyResult | None:
+def driver_is_missing(ctx: Context) -> PolicyResult | None:
     """Creates the driver, after the back-off and after the operation pod is gone."""
     if ctx.driver is not None:
         return None
@@ -44,14 +45,14 @@ def driver_missing(ctx: Context) -> PolicyResult | None:
     left_ms = backoff_left_ms(ctx.history.retry, Component.DRIVER, ctx.now)
     if handover.is_due(ctx):
         message = f"taking over from {handover.take_over_from(ctx)}, which is fenced first"
-        starting = replace(_STARTING, reason="TakingOver", message=message)
+        starting = replace(_STARTING, reason=Reason.TAKING_OVER, message=message)
         return replace(starting, apply=supporting_objects(ctx), create=[driver_pod(ctx)], event=EventType.NORMAL)
     if left_ms is not None:
         return backing_off(ctx, left_ms)
     return replace(_STARTING, apply=supporting_objects(ctx), create=[driver_pod(ctx)], event=EventType.NORMAL)
 
 
-def node_lost(ctx: Context) -> PolicyResult | None:
+def node_is_lost(ctx: Context) -> PolicyResult | None:
     """A pod on a node that is not ready: after a timeout it is deleted by force. The ledger fences it."""
     if ctx.lost_node_pod is None:
         return None
@@ -62,7 +63,7 @@ def node_lost(ctx: Context) -> PolicyResult | None:
     timeout = format_duration(ctx.settings.node_lost_timeout_ms)
     result = PolicyResult(
         ready=ConditionStatus.UNKNOWN,
-        reason="NodeLost",
+        reason=Reason.NODE_LOST,
         message=f"the node {node} is not ready; {what} is replaced if the node does not return within {timeout}",
         phase="Unknown",
         reconciling=True,
@@ -75,7 +76,7 @@ def node_lost(ctx: Context) -> PolicyResult | None:
     return replace(result, terminating_attempt=True, delete=delete_pod(ctx, pod, force=True))
 
 
-def driver_terminated(ctx: Context) -> PolicyResult | None:
+def driver_has_terminated(ctx: Context) -> PolicyResult | None:
     """A terminated driver: its pod is kept for its log until the next attempt. An edit starts that at once."""
     driver = ctx.driver
     if driver is None or is_terminating(driver) or pod_failures.termination_failure(driver) is None:
@@ -87,14 +88,14 @@ def driver_terminated(ctx: Context) -> PolicyResult | None:
     attempt = ctx.history.newest or Attempt()
     return replace(
         _STARTING,
-        reason="Restarting",
+        reason=Reason.RESTARTING,
         message=f"the driver terminated ({attempt.reason}: {attempt.message}); restarting it",
         event=EventType.NORMAL,  # the failure has a warning of its own
         delete=delete_pod(ctx, driver),
     )
 
 
-def spec_changed(ctx: Context) -> PolicyResult | None:
+def spec_has_changed(ctx: Context) -> PolicyResult | None:
     """A driver of another revision: it is terminated and the next one follows.
 
     A change of the operator's defaults restarts a driver that is not Ready and copies nothing at once, since nothing is
@@ -104,14 +105,14 @@ def spec_changed(ctx: Context) -> PolicyResult | None:
     if driver is None or revision is None or revision.matches_pod(driver) or is_terminating(driver):
         return None
     if ctx.is_rollout_pending:
-        result = restart(ctx, driver, rollout.RESTART_REASON, "the defaults of the operator changed")
+        result = restart(ctx, driver, Reason.DEFAULTS_CHANGED, "the defaults of the operator changed")
         if is_not_ready(ctx):
             return result
         waits = not ctx.observed.rollout.is_open or _may_get_executors(ctx)
         return None if waits else replace(result, starts_rollout=True)
     if annotation(driver, names.SPEC_HASH_ANNOTATION) == revision.spec_hash:
-        return restart(ctx, driver, "RestartRequested", "a restart was requested")
-    return restart(ctx, driver, "SpecChanged", "its settings changed")
+        return restart(ctx, driver, Reason.RESTART_REQUESTED, "a restart was requested")
+    return restart(ctx, driver, Reason.SPEC_CHANGED, "its settings changed")
 
 
 def is_not_ready(ctx: Context) -> bool:
@@ -120,11 +121,11 @@ def is_not_ready(ctx: Context) -> bool:
     The state of a driver that does not answer is unknown. A driver that runs copies with the executors that it has, and
     without one it may get one: with its own image, but not with a broken new one.
     """
-    if driver_not_starting(ctx) is not None:
+    if driver_does_not_start(ctx) is not None:
         return True
     if (executors := _executors_of_running(ctx)) is not None:
         return not executors.running and not _may_get_executors(ctx)
-    result = driver_running(ctx)
+    result = driver_is_running(ctx)
     return result.ready is ConditionStatus.FALSE and not result.keep_status
 
 
@@ -147,17 +148,17 @@ def _may_get_executors(ctx: Context) -> bool:
     return ctx.now - (ready.last_transition_time or ctx.now) < rollout.PROGRESS_DEADLINE_MS
 
 
-def driver_terminating(ctx: Context) -> PolicyResult | None:
+def driver_is_terminating(ctx: Context) -> PolicyResult | None:
     """A driver pod that is being deleted, by the operator or by others. After a timeout it is deleted by force."""
     driver = ctx.driver
     if driver is None or not is_terminating(driver):
         return None
     finalizers = driver["metadata"].get("finalizers") or ()
     attempt = ctx.history.newest or Attempt()
-    reason = attempt.reason or "Restarting"
+    reason = attempt.reason or Reason.RESTARTING
     message = attempt.message or "the driver pod is being deleted; the next one follows"
     if finalizers:
-        reason = "TerminationBlocked"
+        reason = Reason.TERMINATION_BLOCKED
         message = f"the driver pod is being deleted; finalizers of other controllers hold it: {', '.join(finalizers)}"
     due = to_ms(driver["metadata"]["deletionTimestamp"]) or ctx.now
     left = max(0, due + ctx.settings.node_lost_timeout_ms - ctx.now)
@@ -171,7 +172,7 @@ def driver_terminating(ctx: Context) -> PolicyResult | None:
     )
 
 
-def driver_not_starting(ctx: Context) -> PolicyResult | None:
+def driver_does_not_start(ctx: Context) -> PolicyResult | None:
     """A pending driver pod, and why it does not start."""
     driver = ctx.driver
     if driver is None or (driver.get("status") or {}).get("phase") not in (None, "Pending"):
@@ -199,10 +200,10 @@ def driver_not_starting(ctx: Context) -> PolicyResult | None:
         f"the driver pod did not start within {format_duration(ctx.settings.start_timeout_ms)}: see "
         f"kubectl describe pod {driver['metadata']['name']}{hint}"
     )
-    return replace(base, reason="SlowStart", message=message, event=EventType.WARNING)
+    return replace(base, reason=Reason.SLOW_START, message=message, event=EventType.WARNING)
 
 
-def driver_running(ctx: Context) -> PolicyResult:
+def driver_is_running(ctx: Context) -> PolicyResult:
     """A running driver, as it reports itself."""
     report = ctx.observed.report
     if isinstance(report, Report):
@@ -260,7 +261,7 @@ def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
     if executors is not None and report.executor_denial is not None:
         return replace(
             base,
-            reason=EXECUTORS_DENIED,
+            reason=Reason.EXECUTORS_DENIED,
             message=f"{executors.running} of {executors.desired} executors are running, and no other can be created: "
             f"{report.executor_denial}. Restore the ClusterRole {ctx.settings.driver_cluster_role} and the RoleBinding "
             f"{names.role_binding_name(ctx.name)}; the chart and the operator create them",
@@ -270,7 +271,7 @@ def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
     if executors is not None and executors.is_incomplete and report.executor_rejection is not None:
         return replace(
             base,
-            reason=EXECUTORS_REJECTED,
+            reason=Reason.EXECUTORS_REJECTED,
             message=f"{executors.running} of {executors.desired} executors are running, and the API server rejects the "
             f"next one: {report.executor_rejection}. Increase the quota, or correct what the admission policy or "
             "webhook rejects; Spark retries every second",
@@ -282,7 +283,7 @@ def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
         return replace(
             base,
             ready=ConditionStatus.UNKNOWN,
-            reason="NoProgress",
+            reason=Reason.NO_PROGRESS,
             message="the driver answers, but no task and no request to Kafka has completed for several minutes: see "
             "its log and those of the executors. Without progress the kubelet restarts it after 17 minutes",
             event=EventType.WARNING,
@@ -301,7 +302,7 @@ def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
     by_user = failure is not None and failure.category is FailureCategory.USER
     return replace(
         base,
-        reason="ExecutorsStarting" if failure is None else failure.reason,
+        reason=Reason.EXECUTORS_STARTING if failure is None else failure.reason,
         message=executors.message(),
         phase="Starting",
         reconciling=not by_user,

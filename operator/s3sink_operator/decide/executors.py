@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from s3sink_operator import pod_failures
 from s3sink_operator.decide.context import Context
 from s3sink_operator.pod_failures import PodFailure
 from s3sink_operator.types import Json
-
-EXECUTORS_DENIED: Final = "ExecutorsDenied"
-EXECUTORS_REJECTED: Final = "ExecutorsRejected"
-"""Reasons of Ready while no further executor can be created. The running ones copy."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from s3sink_operator.decide.conditions import TRUE
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.operations import is_all_published, run_operation
 from s3sink_operator.decide.policy_result import PolicyResult
+from s3sink_operator.reasons import Reason
 from s3sink_operator.status_model import ConditionStatus
 from s3sink_operator.types import EventType, Operation, annotation, is_terminating
 from sink_job.api.enums import DeletionPolicy, DesiredState
@@ -19,7 +20,7 @@ from sink_job.api.report import Report, RunState
 _OPERATION_OF_POLICY = {DeletionPolicy.PUBLISH: Operation.PUBLISH, DeletionPolicy.DISCARD: Operation.DISCARD}
 
 
-def reconcile_paused(ctx: Context) -> PolicyResult | None:
+def reconciliation_is_paused(ctx: Context) -> PolicyResult | None:
     """The annotation that pauses the operator for this sink: it only writes the status.
 
     A deletion is held no longer than `deletion_timeout_ms`.
@@ -42,7 +43,7 @@ def reconcile_paused(ctx: Context) -> PolicyResult | None:
         ready = ConditionStatus.UNKNOWN
     return PolicyResult(
         ready=ready,
-        reason="ReconcilePaused",
+        reason=Reason.RECONCILE_PAUSED,
         message=message,
         phase=report.state.value if report else "Unknown",
         event=EventType.NORMAL,
@@ -50,7 +51,7 @@ def reconcile_paused(ctx: Context) -> PolicyResult | None:
     )
 
 
-def deleting(ctx: Context) -> PolicyResult | None:
+def sink_is_deleted(ctx: Context) -> PolicyResult | None:
     """A deleted sink: deletionPolicy decides about the open objects. Its children follow by their owner references."""
     if ctx.deletion_ms is None:
         return None
@@ -58,7 +59,7 @@ def deleting(ctx: Context) -> PolicyResult | None:
         others = ", ".join(ctx.finalizers)
         message = f"the sink is deleted; the finalizers {others} of other controllers hold it"
         return PolicyResult(
-            reason="Deleting", message=message, phase="Deleting", reconciling=True, keep_status=not others
+            reason=Reason.DELETING, message=message, phase="Deleting", reconciling=True, keep_status=not others
         )
     operation = _OPERATION_OF_POLICY.get(ctx.deletion_policy)
     left = ctx.deletion_ms + ctx.settings.deletion_timeout_ms - ctx.now
@@ -98,7 +99,7 @@ def namespace_terminating(ctx: Context) -> PolicyResult:
     elif ctx.published:
         message += "; no objects are open"
     return PolicyResult(
-        reason="NamespaceTerminating",
+        reason=Reason.NAMESPACE_TERMINATING,
         message=message,
         phase="Stopping",
         reconciling=True,
@@ -108,12 +109,12 @@ def namespace_terminating(ctx: Context) -> PolicyResult:
     )
 
 
-def in_terminating_namespace(ctx: Context) -> PolicyResult | None:
+def namespace_is_terminating(ctx: Context) -> PolicyResult | None:
     """The driver ends with its namespace, and no other one can follow."""
     return namespace_terminating(ctx) if ctx.observed.namespace_terminating else None
 
 
-def spec_invalid(ctx: Context) -> PolicyResult | None:
+def spec_is_invalid(ctx: Context) -> PolicyResult | None:
     """An invalid or restricted spec. A running driver continues, unless the desired state is not Running."""
     if ctx.sink is not None:
         return None
@@ -142,12 +143,12 @@ def _driver_without_spec(ctx: Context) -> str:
     )
 
 
-def conflicting(ctx: Context) -> PolicyResult | None:
+def sink_conflicts(ctx: Context) -> PolicyResult | None:
     """A sink whose resources another sink of the namespace had first does not run."""
     if ctx.conflict is None or not ctx.conflict.certain:
         return None
     return PolicyResult(
-        reason="Conflict",
+        reason=Reason.CONFLICT,
         message=conflicts.conflict_message(ctx.resources, ctx.conflict),
         phase="Failed",
         stalled=True,
@@ -157,7 +158,7 @@ def conflicting(ctx: Context) -> PolicyResult | None:
     )
 
 
-def name_taken(ctx: Context) -> PolicyResult | None:
+def name_is_taken(ctx: Context) -> PolicyResult | None:
     """An object with the name of a child that the sink does not own is neither adopted nor changed."""
     taken = ctx.unowned_object
     if taken is None:
@@ -169,7 +170,7 @@ def name_taken(ctx: Context) -> PolicyResult | None:
     if of_deleted:
         message = f"{what} is owned by a deleted S3Sink of this name: waiting for its removal"
     return PolicyResult(
-        reason="NameTaken",
+        reason=Reason.NAME_TAKEN,
         message=message,
         phase="Failed",
         stalled=not of_deleted,
@@ -178,14 +179,14 @@ def name_taken(ctx: Context) -> PolicyResult | None:
     )
 
 
-def paused(ctx: Context) -> PolicyResult | None:
+def sink_is_paused(ctx: Context) -> PolicyResult | None:
     """Paused: the driver terminates, open objects stay open."""
     state, source = ctx.desired_state
     if state is not DesiredState.PAUSED:
         return None
     if ctx.driver is not None or ctx.operation is not None:
         return PolicyResult(
-            reason="Pausing",
+            reason=Reason.PAUSING,
             message=f"{source} is Paused: the driver is terminating, open objects stay open",
             phase="Stopping",
             reconciling=True,
@@ -193,7 +194,7 @@ def paused(ctx: Context) -> PolicyResult | None:
             delete=[*delete_pod(ctx, ctx.driver), *delete_pod(ctx, ctx.operation)],
         )
     return PolicyResult(
-        reason="Paused",
+        reason=Reason.PAUSED,
         message=f"{source} is Paused: open objects stay open, the next start resumes after the last round",
         phase="Paused",
         apply=supporting_objects(ctx),
@@ -201,7 +202,7 @@ def paused(ctx: Context) -> PolicyResult | None:
     )
 
 
-def stopped(ctx: Context) -> PolicyResult | None:
+def sink_is_stopped(ctx: Context) -> PolicyResult | None:
     """Stopped: the driver terminates and the open objects are published; then offsets can be reset."""
     state, source = ctx.desired_state
     if state is not DesiredState.STOPPED:
@@ -215,14 +216,14 @@ def stopped(ctx: Context) -> PolicyResult | None:
         return run_operation(ctx, offset_reset.operation_of(reset), message=message)
     if ctx.operation is not None:
         return PolicyResult(
-            reason="Stopping",
+            reason=Reason.STOPPING,
             message=f"{source} is Stopped: deleting the operation pod",
             phase="Stopping",
             reconciling=True,
             delete=delete_pod(ctx, ctx.operation),
         )
     return PolicyResult(
-        reason="Stopped",
+        reason=Reason.STOPPED,
         message=f"{source} is Stopped: no objects are open",
         phase="Stopped",
         apply=supporting_objects(ctx),
@@ -240,7 +241,7 @@ def changed_finalizers(ctx: Context) -> list[str] | None:
 
 def _remove_finalizer(ctx: Context, message: str, event: EventType) -> PolicyResult:
     return PolicyResult(
-        reason="FinalizerRemoved",
+        reason=Reason.FINALIZER_REMOVED,
         message=message,
         phase="Deleting",
         reconciling=True,

@@ -20,6 +20,7 @@ from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.memory_sizing import Pace
 from s3sink_operator.objects.pods import actual_memory
 from s3sink_operator.pod_failures import is_admission_denial
+from s3sink_operator.reasons import Reason
 from s3sink_operator.types import REPLACEMENT_KIND, Json, Rejection, Replacement, Resize, is_terminating, to_ms, uid_of
 from sink_job.api.quantities import format_size
 from sink_job.api.report import RunState
@@ -32,7 +33,7 @@ _RESIZE_FAILURES = {
 }
 
 
-def memory_changed(ctx: Context) -> PolicyResult | None:
+def memory_has_changed(ctx: Context) -> PolicyResult | None:
     """A running driver: the memory of its tasks follows the plan."""
     driver, report, bounds, current = ctx.driver, ctx.report, ctx.bounds, ctx.current_memory
     if driver is None or report is None or report.state is not RunState.RUNNING or bounds is None or current is None:
@@ -69,7 +70,7 @@ def _restart(ctx: Context, driver: Json, cause: str, steady: PolicyResult) -> Po
     left = ctx.rejected_for_ms(REPLACEMENT_KIND, driver["metadata"]["name"])
     if left is not None:
         return _requeued(replace(kept, replacement=replacement), left)
-    result = driver_policies.restart(ctx, driver, "MemoryChanged", cause)
+    result = driver_policies.restart(ctx, driver, Reason.MEMORY_CHANGED, cause)
     return _in_turn(ctx, replace(result, sizing=steady.sizing, replacement=replacement), kept)
 
 

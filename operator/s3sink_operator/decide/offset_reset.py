@@ -12,6 +12,7 @@ from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.sink_context import BY_ANNOTATION, RESET_REQUEST_FIELD
 from s3sink_operator.names import Component
 from s3sink_operator.progress_model import MAX_MOST_LAGGING
+from s3sink_operator.reasons import Reason
 from s3sink_operator.status_model import OffsetResetStatus, ResetPosition
 from s3sink_operator.types import FailureCategory, Json, Operation
 from sink_job.api.enums import DesiredState
@@ -90,13 +91,13 @@ def summary(report: ResetReport) -> str:
 def blocked_by(ctx: Context) -> tuple[str, str] | None:
     """The reason and message of what blocks the request; None without a request, or if nothing blocks it."""
     if ctx.reset_error:
-        return "InvalidRequest", f"{RESET_REQUEST_FIELD[BY_ANNOTATION]} is invalid: {ctx.reset_error}"
+        return Reason.INVALID_REQUEST, f"{RESET_REQUEST_FIELD[BY_ANNOTATION]} is invalid: {ctx.reset_error}"
     reset = ctx.pending_reset
     if reset is None:
         return None
     field = RESET_REQUEST_FIELD[ctx.reset_source]
     if ctx.desired_state[0] is not DesiredState.STOPPED:
-        return "WaitingForStopped", f"{field} requires the state Stopped"
+        return Reason.WAITING_FOR_STOPPED, f"{field} requires the state Stopped"
     retry = ctx.history.retry
     if retry is None or retry.component != Component.OPERATION.value:
         return None

@@ -13,12 +13,13 @@ from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
 from s3sink_operator.objects import operation_of
+from s3sink_operator.reasons import Reason
 from s3sink_operator.types import EventType, Json, annotation, is_terminating
 
 
 def run_operation(ctx: Context, operation: str, *, message: str) -> PolicyResult:
     """The next step of `operation`. The driver terminates first: the operation pod runs alone."""
-    base = PolicyResult(reason="Stopping", message=message, phase="Stopping", reconciling=True)
+    base = PolicyResult(reason=Reason.STOPPING, message=message, phase="Stopping", reconciling=True)
     if ctx.driver is not None:
         return replace(base, terminating_attempt=True, delete=delete_pod(ctx, ctx.driver))
     pod, digest = ctx.operation, offset_reset.operation_hash(ctx, operation)
@@ -66,7 +67,7 @@ def _succeeded(ctx: Context, result: PolicyResult, operation: str, pod: Json) ->
     )
     return replace(
         result,
-        reason="OffsetsReset",
+        reason=Reason.OFFSETS_RESET,
         message=message,
         published=True,
         offset_reset=status,

@@ -15,15 +15,14 @@ from typing import Final
 
 from s3sink_operator import objects
 from s3sink_operator.decide.context import Context
-from s3sink_operator.decide.executors import EXECUTORS_DENIED, EXECUTORS_REJECTED, executor_state
+from s3sink_operator.decide.executors import executor_state
 from s3sink_operator.decide.policy_result import PolicyResult
+from s3sink_operator.reasons import Reason
 from s3sink_operator.status import Condition
 from s3sink_operator.status_model import ConditionStatus, RolloutStatus
 from s3sink_operator.types import Json, desired_state, is_terminating, to_ms
 from sink_job.api.enums import DesiredState
 
-RESTART_REASON: Final = "DefaultsChanged"
-"""Reason of a restart for new defaults of the operator."""
 PENDING: Final = "RolloutPending"
 HALTED: Final = "RolloutHalted"
 """Condition types, and the reason of the event."""
@@ -31,13 +30,22 @@ PROGRESS_DEADLINE_MS: Final = 10 * 60_000
 """After this time a sink that is not available counts as failed, as with a Deployment."""
 
 _IN_PROGRESS: Final = (
-    RESTART_REASON, "SpecChanged", "RestartRequested", "MemoryChanged", "Restarting", "Starting", "Recovering",
-    "ExecutorsStarting", EXECUTORS_REJECTED, "Running", "Stopping",
-)  # fmt: skip
+    Reason.DEFAULTS_CHANGED,
+    Reason.SPEC_CHANGED,
+    Reason.RESTART_REQUESTED,
+    Reason.MEMORY_CHANGED,
+    Reason.RESTARTING,
+    Reason.STARTING,
+    Reason.RECOVERING,
+    Reason.EXECUTORS_STARTING,
+    Reason.EXECUTORS_REJECTED,
+    Reason.RUNNING,
+    Reason.STOPPING,
+)
 """Reasons of Ready in a restart without a failure."""
-_NOT_BY_ROLLOUT: Final = ("InvalidSpec", "Conflict", "NameTaken", "ReconcilePaused")
+_NOT_BY_ROLLOUT: Final = (Reason.INVALID_SPEC, Reason.CONFLICT, Reason.NAME_TAKEN, Reason.RECONCILE_PAUSED)
 """Reasons of Ready that a new driver does not cause. A sink with one of them is not counted."""
-_DEGRADED: Final = (EXECUTORS_DENIED, EXECUTORS_REJECTED)
+_DEGRADED: Final = (Reason.EXECUTORS_DENIED, Reason.EXECUTORS_REJECTED)
 """Reasons of Ready with which a sink copies if it has an executor."""
 
 
@@ -123,7 +131,7 @@ def compose(ctx: Context, result: PolicyResult) -> Iterator[Condition]:
         return
     if result.waits_for_turn:
         message = "the defaults of spec.executor.memory changed; pods are replaced when the turn of the sink comes"
-        yield Condition(type=PENDING, status=ConditionStatus.TRUE, reason="WaitingForTurn", message=message)
+        yield Condition(type=PENDING, status=ConditionStatus.TRUE, reason=Reason.WAITING_FOR_TURN, message=message)
     else:
         yield _pending_restart(ctx)
     halted = halted_condition(ctx, result)
@@ -136,7 +144,7 @@ def _pending_restart(ctx: Context) -> Condition:
     desired = ctx.parsed_sink.spec.image or ctx.settings.image
     change = f" (image {image}, new: {desired})" if image != desired else ""
     message = f"the driver has the previous defaults of the operator{change}; it is restarted when its turn comes"
-    return Condition(type=PENDING, status=ConditionStatus.TRUE, reason="WaitingForTurn", message=message)
+    return Condition(type=PENDING, status=ConditionStatus.TRUE, reason=Reason.WAITING_FOR_TURN, message=message)
 
 
 def halted_condition(ctx: Context, result: PolicyResult) -> Condition | None:
@@ -148,7 +156,7 @@ def halted_condition(ctx: Context, result: PolicyResult) -> Condition | None:
         f"the rollout of new operator defaults is halted: {halted_by}. It continues when these sinks are Ready. Fix or "
         "pause them, or roll the operator back"
     )
-    return Condition(type=HALTED, status=ConditionStatus.TRUE, reason="SinksNotReady", message=message)
+    return Condition(type=HALTED, status=ConditionStatus.TRUE, reason=Reason.SINKS_NOT_READY, message=message)
 
 
 def status_after(ctx: Context, result: PolicyResult) -> RolloutStatus | None:
@@ -189,7 +197,7 @@ def _availability_left_ms(ctx: Context, result: PolicyResult) -> int | None:
 
 def _waits(ctx: Context, result: PolicyResult) -> bool:
     is_pending = ctx.is_rollout_pending or result.waits_for_turn
-    return is_pending and not result.delete and result.reason != "ReconcilePaused"
+    return is_pending and not result.delete and result.reason != Reason.RECONCILE_PAUSED
 
 
 def is_degraded(ctx: Context, reason: str) -> bool:

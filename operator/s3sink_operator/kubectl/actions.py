@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from s3sink_operator import names
 from s3sink_operator.kubectl.view import condition, condition_text, stale_reason, status_of
 from s3sink_operator.objects import RESTARTED_FOR_ANNOTATION
+from s3sink_operator.reasons import Reason
 from s3sink_operator.status_model import ConditionStatus
 from s3sink_operator.types import Json, annotation, desired_state, is_terminating
 from sink_job.api.enums import DesiredState, ResetTo
@@ -105,7 +106,7 @@ def reset_offsets(sink: Json, request: Json) -> Action:
     def failure_reason(now: Json) -> str | None:
         """What the API server, the operator or the user has to fix; other failures are retried."""
         found = condition(now, "OffsetsReset")
-        if found is not None and (found.reason == "InvalidRequest" or _stalled(now)):
+        if found is not None and (found.reason == Reason.INVALID_REQUEST or _stalled(now)):
             return condition_text(found)
         return _stalled(now)
 

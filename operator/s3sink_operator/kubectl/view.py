@@ -20,6 +20,7 @@ from s3sink_operator.kubectl.formatting import (
     pluralize,
 )
 from s3sink_operator.progress_model import AssignedPartitions, Lag, PartitionProgress, SinkProgress
+from s3sink_operator.reasons import Reason
 from s3sink_operator.status import LAG_INTERVAL_MS
 from s3sink_operator.status_model import (
     Attempt,
@@ -34,7 +35,15 @@ from s3sink_operator.types import Json, is_terminating
 from sink_job.api.quantities import format_size
 
 PLANNED_RESTARTS: Final = frozenset(
-    {"SpecChanged", "RestartRequested", "MemoryChanged", "Pausing", "Stopping", "Deleting", "Restarting"}
+    {
+        Reason.SPEC_CHANGED,
+        Reason.RESTART_REQUESTED,
+        Reason.MEMORY_CHANGED,
+        Reason.PAUSING,
+        Reason.STOPPING,
+        Reason.DELETING,
+        Reason.RESTARTING,
+    }
 )
 """Reasons for which the operator itself terminates an attempt. They are not failures."""
 MAX_LAG_AGE_MS: Final = 2 * LAG_INTERVAL_MS
