@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from s3sink_operator.reasons import Reason
 from s3sink_operator.operator_config import read_config
+from s3sink_operator.reasons import Reason
 from s3sink_operator.sink_restrictions import (
     ALLOWED_FIELDS,
     INNER_PATHS,
