@@ -222,7 +222,7 @@ def test_a_record_whose_schema_has_no_version_stops_the_sink_before_it(sink_fixt
     with pytest.raises(DataError) as raised:
         run(sink_fixture, log, CAUGHT_UP, "", compatibility="Forward")
     assert (raised.value.offset, raised.value.exit_code) == (2, 4)
-    assert "is in no version of the subject" in str(raised.value)
+    assert "is in no version of its subject" in str(raised.value)
 
 
 def test_with_tolerance_all_a_record_whose_schema_has_no_version_is_dropped(sink_fixture: SinkFixture) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.errors import ConfigurationError, LedgerUnreadable, TransientError
+from sink_job.ledger import files as ledger_files
 from sink_job.ledger.field_ids import LedgerFieldIds, field_ids_key
 from sink_job.s3 import Conflict, PreconditionFailed, S3Client
 from tests.support.memory_s3 import MemoryS3
@@ -181,11 +183,17 @@ class Interleaved(MemoryS3):
         return answer
 
 
+def one_after_the_other(call: Callable[[str], object], keys: Collection[str]) -> list[object]:
+    """Reads in the order of the keys: the test chooses what happens between two of them."""
+    return [call(key) for key in keys]
+
+
 @given(st.data())
 def test_ids_of_tasks_at_the_same_time_agree_whatever_happens_to_their_puts(data: st.DataObject) -> None:
     s3 = Interleaved(data.draw)
-    for _ in range(data.draw(st.integers(1, 4))):
-        s3.task()
+    with patch.object(ledger_files, "together", one_after_the_other):
+        for _ in range(data.draw(st.integers(1, 4))):
+            s3.task()
     files = stored(s3)
     ids = [(path, number) for each in files.values() for path, number in each.items()]
     assert [number for _, number in ids] == [*range(1, len(ids) + 1)]
