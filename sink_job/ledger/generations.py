@@ -58,6 +58,11 @@ def generation_of(record: int, resets: Sequence[int]) -> int:
     return 1 + bisect_right(resets, record)
 
 
+def is_split(p: PartitionState) -> bool:
+    """Whether a closed object has records after the first one of an open object."""
+    return bool(p.open) and p.accepted != total_checksum(p.open)
+
+
 def without_open_bytes(p: PartitionState) -> PartitionState:
     """The partition after its open objects' uploads and staged data are discarded (P2).
 
@@ -67,7 +72,7 @@ def without_open_bytes(p: PartitionState) -> PartitionState:
     """
     if not p.open:
         return p
-    if p.accepted == total_checksum(p.open):
+    if not is_split(p):
         return rewind(p)
     bare = tuple(replace(o, upload=None, parts=(), **NOTHING_STAGED.as_dict()) for o in p.open)
     return replace(p, open=bare)
@@ -85,7 +90,7 @@ def rewind(p: PartitionState) -> PartitionState:
 
 def end_of_generation(p: PartitionState) -> PartitionState:
     """The final state of the partition in its generation. The records of its open objects are in no object."""
-    if p.accepted == total_checksum(p.open):
+    if not is_split(p):
         return rewind(p)
     return replace(p, open=(), accepted=p.accepted - total_checksum(p.open))
 

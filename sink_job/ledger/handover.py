@@ -26,10 +26,10 @@ from dataclasses import dataclass, field
 from sink_job.api.errors import ConfigurationError, OwnershipConflict
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import ownership
-from sink_job.ledger.offset_checksum import total_checksum
+from sink_job.ledger.generations import is_split
 from sink_job.ledger.ownership import Owner
 from sink_job.ledger.session import LedgerAccess, LedgerSession
-from sink_job.ledger.state import PartitionState, committable_offsets
+from sink_job.ledger.state import committable_offsets
 from sink_job.s3 import S3Client
 
 _log = logging.getLogger(__name__)
@@ -105,11 +105,6 @@ class Handover:
                 _cannot_continue(predecessor, f"objects of {split[0]} hold records after open ones")
             )
         _log.info("took over from %s: its ledger is fenced, %d closed objects published", predecessor, published)
-
-
-def is_split(p: PartitionState) -> bool:
-    """Whether a closed object has records after the first one of an open object."""
-    return bool(p.open) and p.accepted != total_checksum(p.open)
 
 
 def _cannot_continue(predecessor: Owner, reason: str) -> str:
