@@ -172,8 +172,7 @@ class PartitionWriter:
                 if step.ends_rotation:
                     self._end_rotation()
             else:
-                assert prepared is not None, "rows are appended from a batch"
-                self._append(step.target, next(taken), prepared.schemas)
+                self._append(step.target, next(taken))
 
     def _load_schemas(self, steps: Sequence[Append | Close], schemas: Mapping[str, Schema]) -> None:
         """Stores and reads the schemas that the steps need, all together: each alone costs a round trip. New schemas
@@ -181,39 +180,33 @@ class PartitionWriter:
         appended = sorted((step for step in steps if isinstance(step, Append)), key=_first_row)
         targets = dict.fromkeys(step.target for step in appended)
         opened = [each for each in targets if each not in self._writers and each not in self._inherited]
-        self._keep_schemas(opened, schemas)
+        new = [each for each in opened if each.schema not in self._kept]
+        self._pipeline.keep_schemas(self._tp.topic, new, schemas)
+        self._kept.update(each.schema for each in new)
         closed = (o.id for step in steps if isinstance(step, Close) for o in step.objects)
         used = dict.fromkeys((*targets, *closed))
         self._pipeline.prefetch_schemas(each for each in used if each not in self._writers and each in self._inherited)
 
-    def _keep_schemas(self, opened: Iterable[ObjectId], schemas: Mapping[str, Schema]) -> None:
-        new = [each for each in opened if each.schema not in self._kept]
-        self._pipeline.keep_schemas(self._tp.topic, new, schemas)
-        self._kept.update(each.schema for each in new)
-
-    def _append(self, target: ObjectId, rows: RowSlice, schemas: Mapping[str, Schema]) -> None:
-        """Appends rows of a batch with these schemas."""
-        self._writer(target, int(rows.offsets[0]), schemas).append(rows, self._unknown)
+    def _append(self, target: ObjectId, rows: RowSlice) -> None:
+        self._writer(target, int(rows.offsets[0])).append(rows, self._unknown)
         self._accepted += rows.checksum
         self._accepted_end = max(self._accepted_end, int(rows.offsets[-1]) + 1)
         self._counts.records += len(rows.offsets)
         self._counts.bytes += len(rows.data)
 
-    def _writer(self, target: ObjectId, first: int, schemas: Mapping[str, Schema]) -> ObjectWriter:
-        """The writer of an object; a new one has the schema `target.schema` of `schemas`."""
+    def _writer(self, target: ObjectId, first: int) -> ObjectWriter:
+        """The writer of an object, whose schema `_load_schemas` has stored or read."""
         if target not in self._writers:
             previous = self._inherited.get(target)
             assert previous is None or previous.settings == self._settings.settings_record, (
                 "an object is written under one number of settings"
             )
-            if previous is None:
-                self._keep_schemas([target], schemas)
             self._writers[target] = self.objects.new(target, previous.first if previous else first, previous)
         return self._writers[target]
 
     def _close(self, objects: Iterable[OpenObjectState]) -> None:
         for state in objects:
-            writer = self._writer(state.id, state.first, {})
+            writer = self._writer(state.id, state.first)
             writer.finish()
             self._inherited.pop(state.id, None)
             self._closed.append((state, writer))
