@@ -180,16 +180,13 @@ def _property_error(path: Path) -> str | None:
 
 def _not_one_of(path: Path, value: object, expected: str) -> str:
     allowed = re.findall(r"'([^']*)'", expected)
-    before, renamed = _RENAMED_VALUES.get((str(path[-1]), value), ("", "")) if _is_word(value) else ("", "")
+    known = _RENAMED_VALUES.get((str(path[-1]), value)) if isinstance(value, str | bool) else None
+    before, renamed = known or ("", "")
     if renamed in allowed:
         return f"{shown(path, value)} is not one of {', '.join(allowed)}: {before} is now {renamed}"
     near = _of_connector(str(value), allowed) or _nearest(str(value), allowed)
     hint = f"; did you mean {near}?" if near else ""
     return f"{shown(path, value)} is not one of {', '.join(allowed)}{hint}"
-
-
-def _is_word(value: object) -> bool:
-    return isinstance(value, str | bool)
 
 
 def _of_connector(value: str, allowed: Sequence[str]) -> str | None:

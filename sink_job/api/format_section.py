@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import Field, StrictBool, StrictInt
 
@@ -24,6 +24,8 @@ from sink_job.api.field_types import Extension, FieldPath
 from sink_job.api.quantities import MI, Size
 from sink_job.api.registry_section import RegistrySpec
 from sink_job.api.schema_section import SchemaSpec
+
+S = TypeVar("S", bound=SpecModel)
 
 MAX_BLOOM_FILTERS: Final = 16
 """Maximum number of columns with a Bloom filter: each takes memory of every task."""
@@ -101,16 +103,9 @@ def default_compression(section: Mapping[str, Any]) -> CompressionSpec:
     return CompressionSpec(codec=COMPRESSIONS[section.get("output", OutputFormat.JSON)][0])
 
 
-def _default_parquet(section: Mapping[str, Any]) -> ParquetSpec | None:
-    return ParquetSpec() if section.get("output") is OutputFormat.PARQUET else None
-
-
-def _default_avro(section: Mapping[str, Any]) -> AvroSpec | None:
-    return AvroSpec() if section.get("output") is OutputFormat.AVRO else None
-
-
-def _default_bytes(section: Mapping[str, Any]) -> BytesSpec | None:
-    return BytesSpec() if section.get("output") is OutputFormat.BYTES else None
+def _only_of(output: OutputFormat, section: type[S]) -> Callable[[Mapping[str, Any]], S | None]:
+    """The default of the section of an output: its own defaults, or None for another output."""
+    return lambda fields: section() if fields.get("output") is output else None
 
 
 class FormatSpec(SpecModel):
@@ -126,11 +121,11 @@ class FormatSpec(SpecModel):
     need records with schemas."""
     compression: CompressionSpec = Field(default_factory=default_compression)
     """Compression of objects. Default: Snappy for Parquet, else None."""
-    parquet: ParquetSpec | None = Field(default_factory=_default_parquet)
+    parquet: ParquetSpec | None = Field(default_factory=_only_of(OutputFormat.PARQUET, ParquetSpec))
     """Settings of the output Parquet."""
-    avro: AvroSpec | None = Field(default_factory=_default_avro)
+    avro: AvroSpec | None = Field(default_factory=_only_of(OutputFormat.AVRO, AvroSpec))
     """Settings of the output Avro."""
-    bytes: BytesSpec | None = Field(default_factory=_default_bytes)
+    bytes: BytesSpec | None = Field(default_factory=_only_of(OutputFormat.BYTES, BytesSpec))
     """Settings of the output Bytes."""
     registry: RegistrySpec | None = None
     """The schema registry of the records. Required by the converters Avro, Protobuf and JsonSchema, except with
