@@ -10,6 +10,7 @@ class Reason(StrEnum):
     """A reason in CamelCase, as Kubernetes requires of conditions."""
 
     ADMISSION_DENIED = "AdmissionDenied"
+    AS_EXPECTED = "AsExpected"
     CONFLICT = "Conflict"
     CREATE_CONTAINER_FAILED = "CreateContainerFailed"
     DATA_ERROR = "DataError"
@@ -32,6 +33,7 @@ class Reason(StrEnum):
     NAMESPACE_TERMINATING = "NamespaceTerminating"
     NO_PROGRESS = "NoProgress"
     NODE_LOST = "NodeLost"
+    NOT_RECONCILED = "NotReconciled"
     OFFSETS_LOST = "OffsetsLost"
     OFFSETS_RESET = "OffsetsReset"
     OPERATOR_ERROR = "OperatorError"

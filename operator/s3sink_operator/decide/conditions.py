@@ -56,7 +56,7 @@ def _kstatus(kind: str, is_true: bool, result: PolicyResult) -> Condition:
     """A condition as kstatus and Argo CD read it."""
     if is_true:
         return Condition(type=kind, status=ConditionStatus.TRUE, reason=result.reason, message=result.message)
-    return Condition(type=kind, status=ConditionStatus.FALSE, reason="AsExpected", message="")
+    return Condition(type=kind, status=ConditionStatus.FALSE, reason=Reason.AS_EXPECTED, message="")
 
 
 def _true(kind: str, message: str, reason: str = "") -> Condition:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from s3sink_operator.decide.policy_result import PolicyResult
+from s3sink_operator.reasons import Reason
 from s3sink_operator.types import Json
 
 _DERIVED: Final = (
@@ -20,8 +21,6 @@ _DERIVED: Final = (
 _OF_NEW_SINK: Final = ("claim", "scaling")
 """What a new sink has from its first start on. Without it the age of the sink decides, and the allocation counts."""
 _CURRENT_MEMORY: Final = "current"
-_START: Final = "Starting"
-"""The reason while a driver starts. A take-over or an operation has another one."""
 
 
 def may_follow(old: Json, new: Json, result: PolicyResult) -> bool:
@@ -30,7 +29,8 @@ def may_follow(old: Json, new: Json, result: PolicyResult) -> bool:
     `old` is the status before. Attempts, back-off, offset reset, memory, rollout and the record of published objects
     must be the same in both. The first claim and the first number of executors of a new sink may follow.
     """
-    is_start = bool(result.create) and not result.delete and result.reason == _START
+    # A take-over or an operation has another reason.
+    is_start = bool(result.create) and not result.delete and result.reason == Reason.STARTING
     later = {name: value for name, value in new.items() if name not in _OF_NEW_SINK or name in old}
     return is_start and _remembered(old) == _remembered(later)
 

@@ -122,7 +122,7 @@ def overview(sinks: Sequence[Json], now: int, *, all_namespaces: bool) -> str:
             _size((status.memory or MemoryStatus()).current),
             str(status.retry.failures if status.retry else 0),
             format_age(meta.get("creationTimestamp"), now),
-            "NotReconciled" if stale_reason(sink) else NONE if ready is None else ready.reason,
+            Reason.NOT_RECONCILED if stale_reason(sink) else NONE if ready is None else ready.reason,
         ]
         rows.append([meta.get("namespace", ""), *row] if all_namespaces else row)
     return format_table(["NAMESPACE", *head] if all_namespaces else head, rows)
