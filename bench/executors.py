@@ -13,12 +13,13 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 from bench.data import Case
-from bench.measure import Bench, Result
+from bench.measure import Bench, Result, median_of
 from bench.memory_effect import COUNT, PART_SIZE, VALUE_BYTES, produce
 from bench.servers import target
 from devtools.kafka import KafkaBroker, kafka_broker
@@ -71,9 +72,7 @@ def measure(broker: KafkaBroker, case: Case, store: str, executors: int, *, repe
 def row(store: str, executors: int, results: Sequence[Result]) -> str:
     """A row of the table, with medians."""
 
-    def middle(name: str) -> float:
-        return median(float(each[name]) for each in results)
-
+    middle = partial(median_of, results)
     rounds = median(60 * len(each["rounds_ms"]) / each["seconds"] for each in results)
     cores = median(each["own_cpu_s_per_gb"] * each["bytes"] / 1e9 / each["seconds"] for each in results)
     return (

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import IO, Any
 
 from bench.data import PARTITIONS, Case
@@ -24,6 +25,11 @@ from devtools.sink_process import sink_command as sink_command
 
 Result = dict[str, Any]
 SERVERS = ("broker", "s3")
+
+
+def median_of(results: Sequence[Result], name: str) -> float:
+    """The median of a figure of several turns."""
+    return median(float(each[name]) for each in results)
 
 
 class Bench:

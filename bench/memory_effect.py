@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -20,7 +21,7 @@ from typing import Any, Final
 from confluent_kafka import Producer
 
 from bench.data import PARTITIONS, Case, create, values
-from bench.measure import Bench, PassRunner, Result
+from bench.measure import Bench, PassRunner, Result, median_of
 from bench.servers import target
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.topics import Topics
@@ -132,9 +133,7 @@ SHOWN: Final = ("seconds", "own_cpu_s_per_gb", "spilled_mb", "buffered_mb", "rou
 def row(shape: Shape, active: int, results: Sequence[Result]) -> str:
     """A row of the table, with medians."""
 
-    def middle(name: str) -> float:
-        return median(float(each[name]) for each in results)
-
+    middle = partial(median_of, results)
     rounds = median(len(each["rounds_ms"]) for each in results)
     workers = median(each["peak_mb"].get("workers", 0) for each in results)
     return (
