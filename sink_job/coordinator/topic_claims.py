@@ -32,19 +32,27 @@ class TopicClaims:
         self._owner = owner
         self._take_over = take_over
         self._succession = succession
+        self._former: tuple[Owner, ...] = ()
         self.continues_at: dict[TopicPartition, int] = {}
         """The first offset of each topic-partition that is in no object of a previous owner with another ledger."""
 
     def acquire_all(self, topics: Iterable[str]) -> None:
         """Claims the ledger's prefix and these topics below the manifest's topicsDir."""
-        self.continues_at |= ownership.claim_all(
+        root = ownership.ledger_root(self._shaping.s3.topics_dir, self._sink_id)
+        self._former = ownership.claim_ledger(
+            self._s3, root, self._owner, take_over=self._take_over, succession=self._succession
+        )
+        self.continues_at |= self._claim(self._shaping, topics)
+
+    def _claim(self, shaping: ObjectSettings, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        return ownership.claim_topics(
             self._s3,
-            self._shaping,
-            self._sink_id,
+            shaping,
             self._owner,
             topics,
             take_over=self._take_over,
             succession=self._succession,
+            former=self._former,
         )
 
     def continued(self, partitions: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
@@ -61,7 +69,4 @@ class TopicClaims:
     def acquire_generation(self, topics: Iterable[str], topics_dir: str | None) -> None:
         """Claims these topics below the topicsDir that an offset reset has chosen, if it has chosen another one."""
         if topics_dir not in (None, self._shaping.s3.topics_dir):
-            shaping = shaping_below(self._shaping, topics_dir)
-            ownership.claim_topics(
-                self._s3, shaping, self._owner, topics, take_over=self._take_over, succession=self._succession
-            )
+            self._claim(shaping_below(self._shaping, topics_dir), topics)

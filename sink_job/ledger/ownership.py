@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol, Self
 
 import msgspec
@@ -59,7 +59,8 @@ class Owner(msgspec.Struct, frozen=True):
 class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """The content of an ownership file. `predecessor`: a previous owner that is not fenced yet. `handed_over`: of a
     ledger; another sink has taken over topics of the owner. `continues_at`: of a topic that was taken over from a sink
-    with another ledger; by partition, the first offset that is in no object of that sink."""
+    with another ledger; by partition, the first offset that is in no object of that sink. `former`: of a ledger; the
+    owners before this one, in order."""
 
     cluster: str
     namespace: str
@@ -68,6 +69,7 @@ class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
     predecessor: Owner | None = None
     handed_over: bool = False
     continues_at: dict[int, int] = {}
+    former: tuple[Owner, ...] = ()
 
     @property
     def owner(self) -> Owner:
@@ -75,7 +77,12 @@ class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(
-        cls, owner: Owner, *, predecessor: Owner | None = None, continues_at: Mapping[int, int] | None = None
+        cls,
+        owner: Owner,
+        *,
+        predecessor: Owner | None = None,
+        continues_at: Mapping[int, int] | None = None,
+        former: Iterable[Owner] = (),
     ) -> Self:
         return cls(
             owner.cluster,
@@ -84,6 +91,7 @@ class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
             owner.sink_id,
             predecessor=predecessor,
             continues_at=dict(continues_at or {}),
+            former=tuple(each for each in dict.fromkeys(former) if each != owner),
         )
 
 
@@ -125,10 +133,11 @@ def acquire(
     take_over: bool,
     succession: Succession | None = None,
     topic: str | None = None,
-) -> Mapping[int, int]:
+    former: Collection[Owner] = (),
+) -> _OwnershipFile:
     """Writes the ownership file `key` of `what` unless it exists; with `take_over` it replaces an existing file, with
-    `succession` that of a predecessor, which is fenced first. `topic`: if it is the file of a topic. Returns where the
-    partitions of the topic continue, if another ledger has had them.
+    `succession` that of a predecessor, which is fenced first. `topic`: if it is the file of a topic; then `former` are
+    the previous owners of this sink's ledger, which are replaced too. Returns the content of the file.
 
     Raises OwnershipConflict when the file names another owner, LedgerUnreadable when it is not an ownership file, both
     unless `take_over`. Raises TransientError when the store rejects each attempt and the file does not exist, and
@@ -137,16 +146,17 @@ def acquire(
     for _ in range(MAX_ACQUIRE_ATTEMPTS):
         try:
             s3.put(key, msgspec.json.encode(owner), only_if_absent=not take_over)
-            return {}
+            return _OwnershipFile.of(owner)
         except (PreconditionFailed, Conflict):
             found, etag = _read(s3, key, what)
         if found is None or take_over:
             continue
         if found.owner == owner and found.predecessor is None:
-            return found.continues_at
+            return found
         predecessor = found.predecessor if found.owner == owner else found.owner
         assert predecessor is not None
-        if succession is None or (found.owner != owner and predecessor != succession.predecessor):
+        replaceable = found.owner == owner or predecessor in former
+        if succession is None or not (replaceable or predecessor == succession.predecessor):
             raise _conflict(what, owner, found)
         try:
             return _replace_owner(s3, key, etag, owner, found, succession, topic)
@@ -160,10 +170,11 @@ def acquire(
 
 def _replace_owner(
     s3: S3Client, key: str, etag: str, owner: Owner, found: _OwnershipFile, succession: Succession, topic: str | None
-) -> Mapping[int, int]:
-    """Replaces an owner, or completes that, in the steps of `sink_job.ledger.handover`; returns where the partitions of
-    the topic continue. Raises PreconditionFailed or Conflict if the file has changed."""
+) -> _OwnershipFile:
+    """Replaces an owner, or completes that, in the steps of `sink_job.ledger.handover`; returns the content of the
+    file. Raises PreconditionFailed or Conflict if the file has changed."""
     continues_at = dict(found.continues_at)
+    former = [*found.former, *filter(None, (found.predecessor, found.owner))] if topic is None else []
 
     def fence(previous: Owner) -> None:
         ends = succession.fence(previous)
@@ -175,11 +186,13 @@ def _replace_owner(
         if found.predecessor is not None:  # the previous owner has not completed its own hand-over
             fence(found.predecessor)
         predecessor = found.owner
-        etag = _replace(s3, key, etag, _OwnershipFile.of(owner, predecessor=predecessor, continues_at=continues_at))
+        taken = _OwnershipFile.of(owner, predecessor=predecessor, continues_at=continues_at, former=former)
+        etag = _replace(s3, key, etag, taken)
     assert predecessor is not None
     fence(predecessor)
-    _replace(s3, key, etag, _OwnershipFile.of(owner, continues_at=continues_at))
-    return continues_at
+    completed = _OwnershipFile.of(owner, continues_at=continues_at, former=former)
+    _replace(s3, key, etag, completed)
+    return completed
 
 
 def _conflict(what: str, owner: Owner, found: _OwnershipFile) -> ConfigurationError:
@@ -258,28 +271,12 @@ def is_handed_over(s3: S3Client, root: str, owner: Owner) -> bool:
     return found is None or found.owner != owner or found.handed_over
 
 
-def claim_all(
-    s3: S3Client,
-    shaping: ObjectSettings,
-    sink_id: str,
-    owner: Owner,
-    topics: Iterable[str],
-    *,
-    take_over: bool,
-    succession: Succession | None = None,
-) -> dict[TopicPartition, int]:
-    """Claims the ledger, and topicsDir, topic and extension of each topic. Returns and raises as `claim_topics`."""
-    root = ledger_root(shaping.s3.topics_dir, sink_id)
-    claim_ledger(s3, root, owner, take_over=take_over, succession=succession)
-    return claim_topics(s3, shaping, owner, topics, take_over=take_over, succession=succession)
-
-
 def claim_ledger(
     s3: S3Client, root: str, owner: Owner, *, take_over: bool = False, succession: Succession | None = None
-) -> None:
-    """Claims the ledger at `root`. Raises as `acquire`."""
+) -> tuple[Owner, ...]:
+    """Claims the ledger at `root`. Returns its previous owners. Raises as `acquire`."""
     what = f"the ledger s3://{s3.bucket}/{root}"
-    acquire(s3, f"{root}owner.json", owner, what, take_over=take_over, succession=succession)
+    return acquire(s3, f"{root}owner.json", owner, what, take_over=take_over, succession=succession).former
 
 
 def claim_topics(
@@ -290,16 +287,18 @@ def claim_topics(
     *,
     take_over: bool = False,
     succession: Succession | None = None,
+    former: Collection[Owner] = (),
 ) -> dict[TopicPartition, int]:
-    """Claims topicsDir, topic and extension of each topic. Returns the first offset of each topic-partition that is in
-    no object of a previous owner with another ledger. Raises as `acquire`."""
+    """Claims topicsDir, topic and extension of each topic. `former`: the previous owners of this sink's ledger, whose
+    claims are its own: a previous owner may have had other topics or another extension. Returns the first offset of
+    each topic-partition that is in no object of a previous owner with another ledger. Raises as `acquire`."""
     prefix, suffix = claims_prefix(shaping.s3.topics_dir), extension(shaping)
     continues_at: dict[TopicPartition, int] = {}
     for topic in topics:
         what = f"topic {topic} as {suffix} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
         key = f"{prefix}{topic}/{suffix.lstrip('.')}.json"
-        found = acquire(s3, key, owner, what, take_over=take_over, succession=succession, topic=topic)
-        continues_at |= {TopicPartition(topic, partition): offset for partition, offset in found.items()}
+        claim = acquire(s3, key, owner, what, take_over=take_over, succession=succession, topic=topic, former=former)
+        continues_at |= {TopicPartition(topic, partition): at for partition, at in claim.continues_at.items()}
     return continues_at
 
 

@@ -65,7 +65,8 @@ class LedgerSession:
         """Claims the ledger. Raises ClockSkew, OwnershipConflict, LedgerFenced if drivers prevent the claim, and the
         errors of the store."""
         access.now()
-        ownership.claim_ledger(access.s3, access.root, access.owner, succession=access.succession)
+        self.former = ownership.claim_ledger(access.s3, access.root, access.owner, succession=access.succession)
+        """The previous owners of the ledger."""
         self.s3 = access.s3
         self.ledger = access.ledger
         self._clock = access.now

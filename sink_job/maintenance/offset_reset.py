@@ -92,7 +92,9 @@ class OffsetResetter:
         if planned.shaping.s3.topics_dir != self._shaping.s3.topics_dir:
             topics = sorted({tp.topic for tp in planned.starts})
             owner, succession = self._access.owner, self._access.succession
-            ownership.claim_topics(self._access.s3, planned.shaping, owner, topics, succession=succession)
+            ownership.claim_topics(
+                self._access.s3, planned.shaping, owner, topics, succession=succession, former=session.former
+            )
         reset = self._record(session, planned)
         self._commit(session.state)
         return _report(session.state.number, reset, planned.starts)

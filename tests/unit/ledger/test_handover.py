@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sink_job.api.enums import PartitionerType, RotationScope
+from sink_job.api.enums import CompressionCodec, PartitionerType, RotationScope
 from sink_job.api.errors import LedgerFenced, OwnershipConflict, UnsupportedStore
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
@@ -249,6 +249,28 @@ def test_a_third_sink_fences_also_the_owner_whose_hand_over_the_second_one_has_n
     second = Owner("function", previous.sink.namespace, "second", f"{previous.sink.namespace}.second")
     successor_of(previous, "third")(second)
     assert isinstance(error_of(suspended.run), LedgerFenced)
+    assert copied_by(previous) == list(range(12))
+
+
+def test_the_owner_of_a_ledger_may_use_the_topics_of_each_former_owner_of_it(previous: MemorySinkFixture) -> None:
+    """The second sink has no claim for the extension of the first one, which the third sink writes again."""
+
+    def run(name: str, codec: CompressionCodec, take_over_from: Owner | None) -> None:
+        sink = previous.sink
+        metadata = sink.metadata.model_copy(update={"name": name})
+        compression = sink.spec.format.compression.model_copy(update={"codec": codec, "level": 2})
+        output = sink.spec.format.model_copy(update={"compression": compression})
+        spec = sink.spec.model_copy(update={"sink_id": sink.sink_id, "format": output})
+        previous.sink = sink.model_copy(update={"metadata": metadata, "spec": spec})
+        previous.owner = Owner("function", sink.namespace, name, sink.sink_id)
+        goal = StopCondition(until_caught_up=True, publish_open=True, take_over_from=take_over_from)
+        previous.run(LOG, goal=goal)
+
+    first = previous.owner
+    run("second", CompressionCodec.GZIP, first)
+    second = previous.owner
+    run("third", CompressionCodec.NONE, second)
+    assert b'"third"' in previous.s3.objects[CLAIM].body
     assert copied_by(previous) == list(range(12))
 
 
