@@ -1,4 +1,4 @@
-"""A second version of the CRD on a real API server: what docs/crd-versions.md says of conversion and storage.
+"""A second version of the CRD on a real API server: what docs/compatibility.md says of conversion and storage.
 
 The definition is a copy under another kind and group, so other tests of the control plane never see it.
 """
