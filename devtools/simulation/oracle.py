@@ -184,8 +184,9 @@ class Oracle:
         self._single_write.put(key, body)
         if self.registered is not None:
             self.registered.put(key)
-        if self.successors is not None:
-            self.successors.put(key, body)
+        successors = self.successors
+        if successors is not None:
+            successors.put(key, body)
         root, found, _ = key.partition("/ledger/")
         if not found:
             return
@@ -205,8 +206,8 @@ class Oracle:
             self.stale.add(record.attempt)
             return
         self.stale.discard(record.attempt)
-        if self.successors is not None:
-            self._expect_owner(self.successors, root, record)
+        if successors is not None:
+            self._expect_owner(successors, root, record)
         account.head = record.number
         self._follow(account, record)
         if record.attempt in self.deceived and not self.late:
@@ -225,10 +226,11 @@ class Oracle:
             self.current.ended = ended
             self.generations.append(Generation(record.reset.generation))
         generation = self.current
-        of_owner = self.successors is None or record.attempt not in self.successors.superseded
+        # A claim after the hand-over counts if its ledger continues, and not if another ledger follows it.
+        counts = successors is None or not successors.other_ledger or record.attempt not in successors.superseded
         for name, change in record.partitions.items():
             tp = TopicPartition.parse(name)
-            if tp not in generation.starts and of_owner:
+            if tp not in generation.starts and counts:
                 start = generation.starts[tp] = change.state.next
                 gone = range(start, self.kafka.logs[tp].start if tp in self.kafka.logs else start)
                 self.dropped[tp].update(gone)  # after the start was chosen
