@@ -25,7 +25,8 @@ from sink_job.avro import container as avro_container
 from sink_job.connect import compatibility
 from sink_job.connect.field_ids import numbered
 from sink_job.coordinator.committer import Committer
-from sink_job.coordinator.round_loop import RoundLoop
+from sink_job.coordinator.round_clock import RoundClock
+from sink_job.coordinator.rounds import Rounds
 from sink_job.coordinator.topic_claims import TopicClaims
 from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.part_assembler import NewBytes, PartAssembler
@@ -278,15 +279,15 @@ def unusable_upload_not_aborted() -> Patches:
 
 def replaced_uploads_aborted_early() -> Patches:
     """The uploads of rebuilt open objects are aborted before the record that replaces them."""
-    original = RoundLoop._rebuild_open
+    original = Rounds._rebuild_open
 
-    def rebuild_open(self: RoundLoop, *given: Any) -> Any:
+    def rebuild_open(self: Rounds, *given: Any) -> Any:
         rebuilt, lost = original(self, *given)
-        for key, upload in open_uploads({tp: self._state_of(tp) for tp in rebuilt}, self.state.settings):
+        for key, upload in open_uploads({tp: self.state_of(tp) for tp in rebuilt}, self.state.settings):
             self._s3.abort(key, upload)
         return rebuilt, lost
 
-    return [patch.object(RoundLoop, "_rebuild_open", rebuild_open)]
+    return [patch.object(Rounds, "_rebuild_open", rebuild_open)]
 
 
 def fenced_driver_aborts_all() -> Patches:
@@ -308,11 +309,11 @@ def fenced_driver_aborts_all() -> Patches:
 def clock_goes_back() -> Patches:
     """The round clock follows the host's, also while objects are open."""
 
-    def advance(self: RoundLoop) -> int:
-        self._now = self._clock.now()
-        return self._now
+    def advance(self: RoundClock) -> int:
+        self.ms = self._host.now()
+        return self.ms
 
-    return [patch.object(RoundLoop, "_advance_clock", advance)]
+    return [patch.object(RoundClock, "advance", advance)]
 
 
 def schema_change_closes_nothing() -> Patches:

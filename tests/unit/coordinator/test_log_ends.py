@@ -7,7 +7,7 @@ import pytest
 from sink_job.api.enums import OnDataLoss
 from sink_job.api.errors import DataLoss
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.log_truncation import TruncationDetector
+from sink_job.coordinator.log_ends import TruncationDetector
 
 TP = TopicPartition("flights", 0)
 OTHER = TopicPartition("flights", 1)
