@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import logging
 import os
-import subprocess
 import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 
@@ -25,25 +24,26 @@ from sink_job.api import memory_budget
 from sink_job.api.allocation import Allocation
 from sink_job.api.enums import IsolationLevel
 from sink_job.api.errors import SinkError, TooManyExecutorFailures, TransientError
-from sink_job.api.report import Failure, Report, RunState
+from sink_job.api.report import Failure, Report
 from sink_job.api.report_access import AT_STOP, REPORT_TOKEN_VARIABLE
 from sink_job.api.spec import Sink
 from sink_job.coordinator.activity import WINDOW_MS
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
-from sink_job.driver import console, logs, metrics, termination_message
+from sink_job.driver import console, logs, termination_message
 from sink_job.driver.broker_check import wait_for_broker
 from sink_job.driver.cgroup_memory import ContainerMemory
 from sink_job.driver.executor_permission import ExecutorPermission
 from sink_job.driver.lag_sampler import LagSampler
 from sink_job.driver.live_allocation import LiveAllocation, allocation_file
-from sink_job.driver.liveness import HEARTBEAT_TIMEOUT_S, QUIET_S, Heartbeat
+from sink_job.driver.liveness import Heartbeat
 from sink_job.driver.machine import machine_memory, memory_of, owner_of, usual_cores
-from sink_job.driver.process_memory import peak_rss
-from sink_job.driver.report_server import JSON, TEXT, Answer, ReportServer, Routes
+from sink_job.driver.report_endpoints import ReportEndpoints
+from sink_job.driver.report_server import ReportServer
 from sink_job.driver.secret_registry import SECRETS
 from sink_job.driver.signals import StopSignals
+from sink_job.driver.started_spark import StartedSpark
 from sink_job.driver.stop_instruction import StopInstruction
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.properties import KafkaProperties
@@ -63,9 +63,6 @@ from sink_job.spark.session import session
 
 KAFKA_TIMEOUT_MS = 50_000
 """Timeout of a request to Kafka's admin API. After it, the run ends with TransientError."""
-
-JVM_ENDS_S = 3
-"""How long to wait for the exit code of the JVM after an error, in s."""
 
 MAX_LOGGED_ERROR = 4000
 """Characters of an error of the JVM that are logged: its message, its first causes, and no complete stack trace."""
@@ -145,10 +142,8 @@ class _Run:
             encoding=memory_budget.encoding_memory(sink.spec.format),
             progress=self.progress,
         )
-        self.spark_context: Any = None  # None before the start of Spark
-        self.is_starting_spark = False
-        self.permission: ExecutorPermission | None = None  # with executor pods, after the start of Spark
-        self.executor_log: ExecutorLog | None = None  # with executor pods
+        self.spark = StartedSpark()
+        self.endpoints = ReportEndpoints(self.progress, self.heartbeat, self.spark)
 
     def run(self) -> Report:
         failure: Exception | None = None
@@ -174,14 +169,14 @@ class _Run:
             return None
         if named and not isinstance(error, TransientError):
             return error
-        if not named and self.cluster is not None and self.is_starting_spark:
+        if not named and self.cluster is not None and self.spark.is_starting:
             _log.error("Spark did not start: %s", str(error)[:MAX_LOGGED_ERROR])
             return TransientError(
                 "Spark could not start on Kubernetes: see the API server's error in the driver log. The driver's "
                 "service account needs the verbs get, list, watch, create and delete on pods, which the chart's "
                 "ClusterRole for drivers grants"
             )
-        code = self._jvm_ended() if not named or self.cluster is not None else None
+        code = self.spark.jvm_exit_code() if not named or self.cluster is not None else None
         if code == TooManyExecutorFailures.exit_code:
             return TooManyExecutorFailures(
                 "Spark stopped because too many executors failed. Check the status of their pods, "
@@ -191,15 +186,6 @@ class _Run:
             advice = _POD_ADVICE if os.environ.get(_IN_POD) else _MACHINE_ADVICE
             return TransientError(f"Spark's JVM has ended, possibly OOM-killed. No data is lost. {advice}")
         return error
-
-    def _jvm_ended(self) -> int | None:
-        """The exit code of Spark's JVM; None while it runs."""
-        if self.spark_context is None:
-            return None
-        try:
-            return int(self.spark_context._gateway.proc.wait(JVM_ENDS_S))
-        except subprocess.TimeoutExpired:
-            return None
 
     def _memory(self) -> memory_budget.MemoryBudget:
         """The memory of this process tree or, with executor pods, of each executor."""
@@ -242,15 +228,15 @@ class _Run:
         jars = connector_jars(_log.info)
         if self.signals.requested:
             return
-        self.is_starting_spark = True
+        self.spark.is_starting = True
         if self.cluster is not None:
-            self.executor_log = ExecutorLog(self._failure_limit(self.cluster.instances), redact=SECRETS)
-        spark = stack.enter_context(session(self._spark_settings(jars), executor_log=self.executor_log))
-        self.spark_context = spark.sparkContext
-        self.is_starting_spark = False
+            self.spark.executor_log = ExecutorLog(self._failure_limit(self.cluster.instances), redact=SECRETS)
+        spark = stack.enter_context(session(self._spark_settings(jars), executor_log=self.spark.executor_log))
+        self.spark.context = spark.sparkContext
+        self.spark.is_starting = False
         if self.cluster is not None:
-            self.permission = stack.enter_context(ExecutorPermission(self.cluster.properties))
-        admin = JavaKafkaAdmin(self.spark_context._gateway, self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
+            self.spark.permission = stack.enter_context(ExecutorPermission(self.cluster.properties))
+        admin = JavaKafkaAdmin(self.spark.context._gateway, self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
         stack.callback(_quietly, admin.close)
         stack.enter_context(self._lag_sampler(admin))
         self.heartbeat.beat()
@@ -277,18 +263,18 @@ class _Run:
 
     def _executor_scaler(self) -> ExecutorScaler | None:
         """What changes the executor pods, and the limit of their failures with their number."""
-        log = self.executor_log
+        log = self.spark.executor_log
         if self.cluster is None or log is None:
             return None
 
         def scaled(executors: int) -> None:
             log.set_limit(self._failure_limit(executors))
 
-        return ExecutorScaler(self.spark_context, self.cluster, scaled=scaled)
+        return ExecutorScaler(self.spark.context, self.cluster, scaled=scaled)
 
     def _lag_sampler(self, admin: JavaKafkaAdmin) -> LagSampler:
         committed = self.sink.spec.kafka.isolation_level is IsolationLevel.READ_COMMITTED
-        times = RecordTimes(self.spark_context._gateway, self.properties)
+        times = RecordTimes(self.spark.context._gateway, self.properties)
         return LagSampler(self.progress, partial(admin.end_offsets, committed=committed), times, _clock)
 
     def _spark_settings(self, jars: list[Path]) -> SparkSettings:
@@ -328,63 +314,14 @@ class _Run:
             registry=registry,
         )
 
-    # -- report, metrics and console -----------------------------------------------------------------------------------
-
-    def _report(self) -> Report:
-        report = self.progress.report()
-        report.memory.jvm_bytes, report.memory.python_bytes = peak_rss()
-        report.executor_denial = None if self.permission is None else self.permission.denial
-        rejection = None if self.executor_log is None else self.executor_log.rejection
-        report.executor_rejection = None if rejection is None else SECRETS(rejection)
-        silence = self._silence_s()
-        report.no_progress_ms = round(silence * 1000) if silence > QUIET_S else None
-        return report
-
     def _serve(self, stack: ExitStack, s3: S3Client) -> None:
         if self.options.http is not None:
             parameters = {AT_STOP: self.stop_instruction.set}
             token = os.environ.get(REPORT_TOKEN_VARIABLE) or None
-            limited = {"/report": self._report_answer}
-            server = ReportServer(*self.options.http, self._routes(s3), parameters, token=token, limited=limited)
+            limited = {"/report": self.endpoints.report_answer}
+            routes = self.endpoints.routes(s3)
+            server = ReportServer(*self.options.http, routes, parameters, token=token, limited=limited)
             stack.enter_context(server)
-
-    def _report_answer(self, most: int | None = None) -> Answer:
-        """The report, with at most `most` topic-partitions."""
-        report = self._report() if most is None else self._report().limited(most)
-        return Answer(200, JSON, report.model_dump_json().encode() + b"\n")
-
-    def _routes(self, s3: S3Client) -> Routes:
-        collector = metrics.ReportCollector(
-            report=self._report,
-            lost=lambda: self.progress.lost_offsets,
-            requests={"driver": lambda: s3.meter.snapshot().requests, "task": lambda: self.progress.requests},
-        )
-        by_partition = metrics.PartitionCollector(self._report)
-        process = metrics.process_collector()
-        return {
-            "/report": self._report_answer,
-            "/metrics": lambda: Answer(200, metrics.CONTENT_TYPE, metrics.exposition([collector, process])),
-            "/metrics/partitions": lambda: Answer(200, metrics.CONTENT_TYPE, metrics.exposition([by_partition])),
-            "/healthz": self._health,
-            "/readyz": self._readiness,
-        }
-
-    def _health(self) -> Answer:
-        silence = self._silence_s()
-        if silence > HEARTBEAT_TIMEOUT_S:
-            return Answer(503, TEXT, f"no progress for {silence:.0f} s\n".encode())
-        return Answer(200, TEXT, b"ok\n")
-
-    def _silence_s(self) -> float:
-        """Seconds without progress; completed tasks of the current round count as progress."""
-        if self.heartbeat.silence_s() > QUIET_S:
-            self.heartbeat.observed(self._tasks())
-        return self.heartbeat.silence_s()
-
-    def _readiness(self) -> Answer:
-        state = self.progress.state
-        is_starting = state in (RunState.STARTING, RunState.RECOVERING)
-        return Answer(200 if state is RunState.RUNNING else 503, TEXT, f"{state.value}\n".encode(), is_starting)
 
     def _console(self) -> AbstractContextManager[None]:
         terminal = Console(stderr=True)
@@ -394,20 +331,8 @@ class _Run:
             and terminal.is_terminal
             and not terminal.is_dumb_terminal
         ):
-            return console.live(self.progress.report, self._tasks, self.s3_settings.url, self.handler, terminal)
-        return console.plain(self.progress.report, self._tasks)
-
-    def _tasks(self) -> console.TaskCount | None:
-        """The tasks of the current round, from Spark's status tracker; None between rounds."""
-        if self.spark_context is None:
-            return None
-        with suppress(Exception):  # Spark may end at any moment
-            status = self.spark_context.statusTracker()
-            jobs = [status.getJobInfo(job) for job in status.getActiveJobsIds()]
-            stages = [status.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-            if known := [stage for stage in stages if stage]:
-                return console.TaskCount(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))
-        return None
+            return console.live(self.progress.report, self.spark.tasks, self.s3_settings.url, self.handler, terminal)
+        return console.plain(self.progress.report, self.spark.tasks)
 
 
 def failure_of(error: Exception) -> Failure:

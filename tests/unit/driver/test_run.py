@@ -53,7 +53,7 @@ def a_run(sink: Sink, *, stopping: bool = False, jvm_terminated: bool | None = N
 
     if jvm_terminated is not None:
         proc = types.SimpleNamespace(wait=wait)
-        it.spark_context = types.SimpleNamespace(_gateway=types.SimpleNamespace(proc=proc))
+        it.spark.context = types.SimpleNamespace(_gateway=types.SimpleNamespace(proc=proc))
     return it
 
 
@@ -79,7 +79,7 @@ def test_a_killed_jvm_is_a_transient_error(sink: Sink) -> None:
 def test_a_failed_start_of_spark_on_kubernetes_names_the_required_permissions(sink: Sink) -> None:
     """Without them, the JVM terminates during a call."""
     it = a_run(sink)
-    it.cluster, it.is_starting_spark = ExecutorConfig(instances=1, cores=1, memory=GI, properties={}), True
+    it.cluster, it.spark.is_starting = ExecutorConfig(instances=1, cores=1, memory=GI, properties={}), True
     classified = it._classify(ConnectionRefusedError("refused"))
     assert isinstance(classified, TransientError)
     assert "get, list, watch, create and delete on pods" in str(classified)
@@ -110,30 +110,6 @@ def test_memory_is_the_argument_or_the_default_within_the_spec(sink: Sink) -> No
     assert machine.memory_of(bounded, cores=2, total=None).total == 1700 * MI
 
 
-def test_a_run_without_a_beat_is_unhealthy(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
-    it = a_run(sink)
-    assert it._health().status == 200
-    monkeypatch.setattr(it.heartbeat, "silence_s", lambda: 10_000.0)
-    assert it._health().status == 503
-
-
-def test_a_run_without_a_beat_for_minutes_reports_it_long_before_it_is_unhealthy(
-    sink: Sink, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    it = a_run(sink)
-    assert it._report().no_progress_ms is None
-    monkeypatch.setattr(it.heartbeat, "silence_s", lambda: 300.0)
-    assert it._report().no_progress_ms == 300_000
-    assert it._health().status == 200
-
-
-def test_a_run_is_ready_in_the_state_running(sink: Sink) -> None:
-    it = a_run(sink)
-    assert it._readiness()[::2] == (503, b"Starting\n")
-    it.progress.recovered()
-    assert it._readiness()[::2] == (200, b"Running\n")
-
-
 def test_a_run_uses_the_clock_of_the_store_and_a_monotonic_clock(sink: Sink) -> None:
     unused: Any = None
     it = a_run(sink)
@@ -143,24 +119,17 @@ def test_a_run_uses_the_clock_of_the_store_and_a_monotonic_clock(sink: Sink) -> 
     assert context.steady_clock() <= context.steady_clock()
 
 
-def test_a_rejection_of_executor_pods_is_reported_without_secrets(sink: Sink) -> None:
-    it = a_run(sink)
-    SECRETS.hide(["very+secret/key"])
-    it.executor_log = types.SimpleNamespace(rejection='env "KEY=very+secret/key" is denied')  # type: ignore[assignment]
-    assert it._report().executor_rejection == 'env "KEY=[hidden]" is denied'
-
-
 def test_the_limit_of_failed_executors_follows_their_number(sink: Sink) -> None:
     it = a_run(sink)
     it.cluster = ExecutorConfig(properties={}, instances=1, cores=1, memory=GI)
-    it.executor_log = ExecutorLog(it._failure_limit(1))
-    it.spark_context = Mock()
+    log = it.spark.executor_log = ExecutorLog(it._failure_limit(1))
+    it.spark.context = Mock()
     ended: list[int] = []
-    it.executor_log.end = lambda: ended.append(1)
+    log.end = lambda: ended.append(1)
     scaler = it._executor_scaler()
     assert scaler
     scaler.scale(8)
-    it.executor_log.read("WARN ExecutorPodsLifecycleManager: 16 new failed executors.")
+    log.read("WARN ExecutorPodsLifecycleManager: 16 new failed executors.")
     assert not ended
-    it.executor_log.read("WARN ExecutorPodsLifecycleManager: 1 new failed executors.")
+    log.read("WARN ExecutorPodsLifecycleManager: 1 new failed executors.")
     assert ended
