@@ -12,7 +12,7 @@ from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.converters import converter_for
 from sink_job.connect.field_names import names_equal_but_case
-from sink_job.connect.schema import RegisteredSchema
+from sink_job.connect.schema import RegisteredSchema, registry_schema_id
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
 from sink_job.coordinator.context import CoordinatorContext
 from sink_job.coordinator.schema_inference import SchemaInferrer
@@ -32,14 +32,14 @@ class RoundSchemas:
         self._inference: SchemaInferrer | None = None
         store = SchemaStore(s3, root)
         if context.registry is not None:
-            values = ValueSchemas.of(sink.shaping())
+            use = SchemaUse.of(sink.shaping())
             self._resolver = SchemaResolver(
                 context.registry,
                 store,
                 needs_version=sink.spec.schema_compatibility.projects,
                 rejects_unknown=_rejects_unknown(sink),
-                reason_against=values.reason_against,
-                warnings=values.warnings,
+                reason_against=use.reason_against,
+                warnings=use.warnings,
                 wait=context.stop.wait,
                 clock=time.monotonic,
             )
@@ -65,28 +65,41 @@ class RoundSchemas:
 
 
 @dataclass(frozen=True)
-class ValueSchemas:
-    """What a sink can do with the values of a schema. `converter` is None without schemas of values."""
+class SchemaUse:
+    """What a sink can do with the schemas of its records. `value` and `key` are its converters; None where it has no
+    schemas."""
 
-    converter: RegisteredConverter | None
+    value: RegisteredConverter | None
+    key: RegisteredConverter | None
 
     @classmethod
-    def of(cls, shaping: ObjectSettings) -> ValueSchemas:
-        schemas = SchemaSettings.of(shaping, None)
-        if schemas is None:
-            return cls(None)
-        converter = converter_for(shaping.format.converter, (), output=shaping.format.output, schemas=schemas)
-        return cls(converter if isinstance(converter, RegisteredConverter) else None)
+    def of(cls, shaping: ObjectSettings) -> SchemaUse:
+        settings = shaping.format
+        return cls(
+            _converter(settings.converter, settings.output, SchemaSettings.of(shaping, None)),
+            _converter(settings.key_converter, settings.key_output, SchemaSettings.of_keys(shaping, None)),
+        )
 
     def reason_against(self, schema: RegisteredSchema) -> str | None:
-        """Why a schema cannot be used for the values of the sink; None if it can. A schema that cannot be used is not
-        put into the ledger, whose copies last."""
-        return None if self.converter is None else self.converter.reason_against(schema)
+        """Why a schema cannot be used for the values, or keys, of the sink; None if it can. A schema that cannot be
+        used is not put into the ledger, whose copies last."""
+        is_key = registry_schema_id(schema.id)[1]
+        converter = self.key if is_key else self.value
+        return None if converter is None else converter.reason_against(schema)
 
     def warnings(self, schema: RegisteredSchema) -> tuple[str, ...]:
-        """What readers of the objects may not expect of a schema that can be used, as phrases."""
-        found = None if self.converter is None else self.converter.schema_of(schema)
+        """What readers of the objects may not expect of a schema of values that can be used, as phrases."""
+        found = None if self.value is None else self.value.schema_of(schema)
         return () if found is None else tuple(names_equal_but_case(found))
+
+
+def _converter(
+    choice: enums.ConverterType | None, output: enums.OutputFormat, schemas: SchemaSettings | None
+) -> RegisteredConverter | None:
+    if choice is None or schemas is None:
+        return None
+    found = converter_for(choice, (), output=output, schemas=schemas)
+    return found if isinstance(found, RegisteredConverter) else None
 
 
 def _rejects_unknown(sink: Sink) -> bool:

@@ -191,7 +191,7 @@ class SchemaResolver:
         if is_key:
             found = msgspec.structs.replace(found, id=schema_id.id)
         reason = version_missing(schema_id, found, needs_version=self._needs_version)
-        if reason is None and not is_key:
+        if reason is None:
             reason = self._reason_against(found)
         if reason is None:
             needs_version = self._needs_version and not is_key

@@ -12,9 +12,10 @@ from devtools.schema_registry.server import SchemaRegistryServer
 from sink_job.api.errors import RegistryChanged, SchemaNotFound, TransientError
 from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.codecs.record_fields import KeySchemas
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema
-from sink_job.coordinator.round_schemas import ValueSchemas
+from sink_job.coordinator.round_schemas import SchemaUse
 from sink_job.coordinator.schema_resolver import PAUSES_S, REQUESTS, UNKNOWN_TTL_S, SchemaResolver
 from sink_job.driver.secret_registry import Redactor
 from sink_job.engine.types import Cancelled
@@ -35,8 +36,9 @@ metadata: {name: flights}
 spec:
   kafka: {bootstrapServers: "kafka:9092", topics: [flights]}
   rotation: {flushSize: 100}
+  partitioner: {type: Field, fields: [$key.number]}
   s3: {bucket: archive}
-  format: {converter: Avro, output: Json, registry: {url: ["http://localhost:8081"]}}
+  format: {converter: Avro, keyConverter: Avro, output: Json, registry: {url: ["http://localhost:8081"]}}
 """
 ).shaping()
 
@@ -79,8 +81,8 @@ class Site:
             wait=self.wait,
             clock=lambda: self.now,
             rejects_unknown=rejects_unknown,
-            reason_against=ValueSchemas.of(SHAPING).reason_against,
-            warnings=ValueSchemas.of(SHAPING).warnings,
+            reason_against=SchemaUse.of(SHAPING).reason_against,
+            warnings=SchemaUse.of(SHAPING).warnings,
         )
 
     def find(self, driver: SchemaResolver, schema_id: int) -> RegisteredSchema | None:
@@ -392,6 +394,20 @@ def test_a_schema_that_cannot_be_compiled_is_not_stored(site: Site, monkeypatch:
     corrected = site.driver(rejects_unknown=False)
     resolve(corrected, 1)
     assert site.find(corrected, 1) is not None
+
+
+def test_a_schema_of_a_key_that_cannot_be_compiled_is_not_stored(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The registry of another environment answers at the first start, then the URL is corrected."""
+    site.server.register("flights-key", FLIGHT)
+    broken = RegisteredSchema("1", "AVRO", "not a schema {", subject="flights-key", version=1)
+    monkeypatch.setattr(ConfluentRegistry, "fetch", lambda *_, is_key: broken)
+    driver = site.driver(rejects_unknown=False)
+    driver.resolve({TopicPartition("flights", 0): ["key-1"]})
+    monkeypatch.undo()
+    assert f"{ROOT}schemas/flights/key-1.json" not in site.s3.objects
+    corrected = site.driver(rejects_unknown=False)
+    corrected.resolve({TopicPartition("flights", 0): ["key-1"]})
+    assert KeySchemas(LedgerSchemas(site.s3, ROOT, corrected.known)).find("flights", "1") is not None
 
 
 def test_another_version_of_a_known_id_is_a_changed_registry_where_versions_are_compared(site: Site) -> None:

@@ -17,7 +17,7 @@ from sink_job.api.schema_section import UnframedSettings
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import RegisteredSchema
-from sink_job.coordinator.round_schemas import ValueSchemas
+from sink_job.coordinator.round_schemas import SchemaUse
 from sink_job.coordinator.schema_resolver import SchemaResolver
 from sink_job.ledger.files import MIN_LISTED
 from sink_job.ledger.schemas import SchemaStore
@@ -66,7 +66,7 @@ class Registry:
 
 
 def resolver(converter: str, output: str, text: str | None = None) -> tuple[SchemaResolver, MemoryS3]:
-    values, s3 = ValueSchemas.of(shaping(converter, output)), MemoryS3()
+    values, s3 = SchemaUse.of(shaping(converter, output)), MemoryS3()
     found = SchemaResolver(
         Registry(RegisteredSchema("0", LANGUAGES[converter], text or TEXTS[converter])),
         SchemaStore(cast("S3Client", s3), "topics/_s3sink/flights/"),
