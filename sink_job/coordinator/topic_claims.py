@@ -28,7 +28,7 @@ class TopicClaims:
     ) -> None:
         self._s3 = s3
         self._shaping = shaping
-        self._sink_id = sink_id
+        self._root = ownership.ledger_root(shaping.s3.topics_dir, sink_id)
         self._owner = owner
         self._take_over = take_over
         self._succession = succession
@@ -38,9 +38,8 @@ class TopicClaims:
 
     def acquire_all(self, topics: Iterable[str]) -> None:
         """Claims the ledger's prefix and these topics below the manifest's topicsDir."""
-        root = ownership.ledger_root(self._shaping.s3.topics_dir, self._sink_id)
         self._former = ownership.claim_ledger(
-            self._s3, root, self._owner, take_over=self._take_over, succession=self._succession
+            self._s3, self._root, self._owner, take_over=self._take_over, succession=self._succession
         )
         self.continues_at |= self._claim(self._shaping, topics)
 
@@ -53,6 +52,7 @@ class TopicClaims:
             take_over=self._take_over,
             succession=self._succession,
             former=self._former,
+            ledger=self._root,
         )
 
     def continued(self, partitions: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
@@ -62,8 +62,7 @@ class TopicClaims:
 
     def check_after_claim(self, topics: Iterable[str]) -> None:
         """Checks that no other sink has taken over between `acquire_all` and the claim of the ledger."""
-        root = ownership.ledger_root(self._shaping.s3.topics_dir, self._sink_id)
-        if ownership.is_handed_over(self._s3, root, self._owner):
+        if ownership.is_handed_over(self._s3, self._root, self._owner):
             self.acquire_all(topics)
 
     def acquire_generation(self, topics: Iterable[str], topics_dir: str | None) -> None:

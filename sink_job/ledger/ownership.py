@@ -60,7 +60,8 @@ class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """The content of an ownership file. `predecessor`: a previous owner that is not fenced yet. `handed_over`: of a
     ledger; another sink has taken over topics of the owner. `continues_at`: of a topic that was taken over from a sink
     with another ledger; by partition, the first offset that is in no object of that sink. `former`: of a ledger; the
-    owners before this one, in order."""
+    owners before this one, in order. `ledger`: of a topic below the topicsDir of an offset reset; the prefix of the
+    owner's ledger, which is in another topicsDir."""
 
     cluster: str
     namespace: str
@@ -70,6 +71,7 @@ class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
     handed_over: bool = False
     continues_at: dict[int, int] = {}
     former: tuple[Owner, ...] = ()
+    ledger: str = ""
 
     @property
     def owner(self) -> Owner:
@@ -83,6 +85,7 @@ class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
         predecessor: Owner | None = None,
         continues_at: Mapping[int, int] | None = None,
         former: Iterable[Owner] = (),
+        ledger: str = "",
     ) -> Self:
         return cls(
             owner.cluster,
@@ -92,6 +95,7 @@ class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
             predecessor=predecessor,
             continues_at=dict(continues_at or {}),
             former=tuple(each for each in dict.fromkeys(former) if each != owner),
+            ledger=ledger,
         )
 
 
@@ -134,23 +138,29 @@ def acquire(
     succession: Succession | None = None,
     topic: str | None = None,
     former: Collection[Owner] = (),
+    ledger: str = "",
 ) -> _OwnershipFile:
     """Writes the ownership file `key` of `what` unless it exists; with `take_over` it replaces an existing file, with
     `succession` that of a predecessor, which is fenced first. `topic`: if it is the file of a topic; then `former` are
-    the previous owners of this sink's ledger, which are replaced too. Returns the content of the file.
+    the previous owners of this sink's ledger, which are replaced too. `ledger`: the prefix of this sink's ledger if it
+    is in another topicsDir than the topic. Returns the content of the file.
 
-    Raises OwnershipConflict when the file names another owner, LedgerUnreadable when it is not an ownership file, both
-    unless `take_over`. Raises TransientError when the store rejects each attempt and the file does not exist, and
-    UnsupportedStore when `succession` needs If-Match and the store ignores it.
+    Raises OwnershipConflict when the file names another owner, ConfigurationError when it names a ledger of this sinkId
+    in another topicsDir, LedgerUnreadable when it is not an ownership file, all unless `take_over`. Raises
+    TransientError when the store rejects each attempt and the file does not exist, and UnsupportedStore when
+    `succession` needs If-Match and the store ignores it.
     """
+    claim = _OwnershipFile.of(owner, ledger=ledger)
     for _ in range(MAX_ACQUIRE_ATTEMPTS):
         try:
-            s3.put(key, msgspec.json.encode(owner), only_if_absent=not take_over)
-            return _OwnershipFile.of(owner)
+            s3.put(key, msgspec.json.encode(claim), only_if_absent=not take_over)
+            return claim
         except (PreconditionFailed, Conflict):
             found, etag = _read(s3, key, what)
         if found is None or take_over:
             continue
+        if found.owner.sink_id == owner.sink_id and found.ledger != ledger:
+            raise _other_ledger(s3, what, found)
         if found.owner == owner and found.predecessor is None:
             return found
         predecessor = found.predecessor if found.owner == owner else found.owner
@@ -159,7 +169,7 @@ def acquire(
         if succession is None or not (replaceable or predecessor == succession.predecessor):
             raise _conflict(what, owner, found)
         try:
-            return _replace_owner(s3, key, etag, owner, found, succession, topic)
+            return _replace_owner(s3, key, etag, claim, found, succession, topic)
         except (PreconditionFailed, Conflict):
             continue  # changed meanwhile, or the reply was lost
     raise TransientError(
@@ -169,11 +179,17 @@ def acquire(
 
 
 def _replace_owner(
-    s3: S3Client, key: str, etag: str, owner: Owner, found: _OwnershipFile, succession: Succession, topic: str | None
+    s3: S3Client,
+    key: str,
+    etag: str,
+    claim: _OwnershipFile,
+    found: _OwnershipFile,
+    succession: Succession,
+    topic: str | None,
 ) -> _OwnershipFile:
-    """Replaces an owner, or completes that, in the steps of `sink_job.ledger.handover`; returns the content of the
-    file. Raises PreconditionFailed or Conflict if the file has changed."""
-    continues_at = dict(found.continues_at)
+    """Replaces an owner by that of `claim`, or completes that, in the steps of `sink_job.ledger.handover`; returns the
+    content of the file. Raises PreconditionFailed or Conflict if the file has changed."""
+    owner, continues_at = claim.owner, dict(found.continues_at)
     former = [*found.former, *filter(None, (found.predecessor, found.owner))] if topic is None else []
 
     def fence(previous: Owner) -> None:
@@ -186,11 +202,13 @@ def _replace_owner(
         if found.predecessor is not None:  # the previous owner has not completed its own hand-over
             fence(found.predecessor)
         predecessor = found.owner
-        taken = _OwnershipFile.of(owner, predecessor=predecessor, continues_at=continues_at, former=former)
+        taken = _OwnershipFile.of(
+            owner, predecessor=predecessor, continues_at=continues_at, former=former, ledger=claim.ledger
+        )
         etag = _replace(s3, key, etag, taken)
     assert predecessor is not None
     fence(predecessor)
-    completed = _OwnershipFile.of(owner, continues_at=continues_at, former=former)
+    completed = _OwnershipFile.of(owner, continues_at=continues_at, former=former, ledger=claim.ledger)
     _replace(s3, key, etag, completed)
     return completed
 
@@ -205,6 +223,16 @@ def _conflict(what: str, owner: Owner, found: _OwnershipFile) -> ConfigurationEr
         f"{what} belongs to {found.owner}; this is {owner}. Choose another topicsDir, topic or sinkId. If that sink "
         f"was deleted for good, start this one once with --take-over-from={found.owner.identity}.",
         found.owner.identity,
+    )
+
+
+def _other_ledger(s3: S3Client, what: str, found: _OwnershipFile) -> ConfigurationError:
+    """A ledger with the name of this one, which could be neither fenced nor continued."""
+    ledger = f"the ledger s3://{s3.bucket}/{found.ledger}" if found.ledger else "a ledger in this topicsDir"
+    return ConfigurationError(
+        f"{what} belongs to {ledger} of {found.owner}, and this sink has another ledger. Nothing was written. "
+        "Use the topicsDir of that ledger, which continues it, or another topicsDir or sinkId. If that ledger is given "
+        "up and no driver of it runs, start this sink once with s3sink run --take-over."
     )
 
 
@@ -288,16 +316,29 @@ def claim_topics(
     take_over: bool = False,
     succession: Succession | None = None,
     former: Collection[Owner] = (),
+    ledger: str | None = None,
 ) -> dict[TopicPartition, int]:
-    """Claims topicsDir, topic and extension of each topic. `former`: the previous owners of this sink's ledger, whose
+    """Claims topicsDir, topic and extension of each topic. `ledger`: the prefix of the sink's ledger, by default the
+    one below this topicsDir. `former`: the previous owners of this sink's ledger, whose
     claims are its own: a previous owner may have had other topics or another extension. Returns the first offset of
     each topic-partition that is in no object of a previous owner with another ledger. Raises as `acquire`."""
     prefix, suffix = claims_prefix(shaping.s3.topics_dir), extension(shaping)
+    home = ledger_root(shaping.s3.topics_dir, owner.sink_id)
     continues_at: dict[TopicPartition, int] = {}
     for topic in topics:
         what = f"topic {topic} as {suffix} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
         key = f"{prefix}{topic}/{suffix.lstrip('.')}.json"
-        claim = acquire(s3, key, owner, what, take_over=take_over, succession=succession, topic=topic, former=former)
+        claim = acquire(
+            s3,
+            key,
+            owner,
+            what,
+            take_over=take_over,
+            succession=succession,
+            topic=topic,
+            former=former,
+            ledger="" if ledger in (None, home) else ledger,
+        )
         continues_at |= {TopicPartition(topic, partition): at for partition, at in claim.continues_at.items()}
     return continues_at
 

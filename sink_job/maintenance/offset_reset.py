@@ -91,9 +91,14 @@ class OffsetResetter:
         planned = self._plan(session.state)
         if planned.shaping.s3.topics_dir != self._shaping.s3.topics_dir:
             topics = sorted({tp.topic for tp in planned.starts})
-            owner, succession = self._access.owner, self._access.succession
             ownership.claim_topics(
-                self._access.s3, planned.shaping, owner, topics, succession=succession, former=session.former
+                self._access.s3,
+                planned.shaping,
+                self._access.owner,
+                topics,
+                succession=self._access.succession,
+                former=session.former,
+                ledger=self._access.root,
             )
         reset = self._record(session, planned)
         self._commit(session.state)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from sink_job.api.enums import CompressionCodec, PartitionerType, RotationScope
-from sink_job.api.errors import LedgerFenced, OwnershipConflict, UnsupportedStore
+from sink_job.api.errors import ConfigurationError, LedgerFenced, OwnershipConflict, UnsupportedStore
+from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger import ownership
@@ -22,6 +23,7 @@ from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import take_over
 from sink_job.maintenance.discard_open import discard_open
+from sink_job.maintenance.offset_reset import OffsetResetter
 from sink_job.s3 import PutResult
 from tests.support.memory_sink import MemorySinkFixture, error_of
 from tests.support.synthetic_log import FileConsumerGroup, SyntheticLog
@@ -272,6 +274,34 @@ def test_the_owner_of_a_ledger_may_use_the_topics_of_each_former_owner_of_it(pre
     run("third", CompressionCodec.NONE, second)
     assert b'"third"' in previous.s3.objects[CLAIM].body
     assert copied_by(previous) == list(range(12))
+
+
+@pytest.mark.parametrize("name", ["second", None], ids=["another sink", "a sink of the same name"])
+def test_the_directory_of_an_offset_reset_belongs_to_the_ledger_of_the_sink_that_was_reset(
+    previous: MemorySinkFixture, name: str | None, tmp_path: Path
+) -> None:
+    """A sink with that directory as its topicsDir and the same sinkId has another ledger: it would neither fence the
+    previous one nor know where that one ends."""
+    request = OffsetResetSpec.model_validate({"nonce": "n", "to": "Earliest", "onExisting": "NewPrefix"})
+    admin = FileConsumerGroup(LOG, previous.group)
+    OffsetResetter(previous.sink, previous.ledger_access(), admin, request).run()
+    previous.run(LOG)
+    moved = {key: previous.s3.objects.pop(key) for key in previous.offsets() if "/generation=2/" in key}
+    assert moved, "a reader has moved them away"
+    sink, owner = previous.sink, previous.owner
+    found = sink.spec.s3.model_copy(update={"topics_dir": "topics/generation=2"})
+    kafka = sink.spec.kafka.model_copy(update={"group_id": "other"})
+    spec = sink.spec.model_copy(update={"sink_id": sink.sink_id, "s3": found, "kafka": kafka})
+    metadata = sink.metadata.model_copy(update={"name": name or sink.name})
+    previous.sink, previous.group = sink.model_copy(update={"metadata": metadata, "spec": spec}), tmp_path / "other"
+    previous.owner = Owner(owner.cluster, owner.namespace, name or sink.name, owner.sink_id)
+    goal = StopCondition(until_caught_up=True, publish_open=True, take_over_from=owner)
+    error = error_of(lambda: previous.run(LOG, goal=goal))
+    assert type(error) is ConfigurationError
+    assert f"belongs to the ledger s3://archive/topics/_s3sink/{sink.sink_id}/ of {owner}" in str(error)
+    assert not [key for key in previous.offsets() if "/generation=2/" in key]
+    previous.run(LOG, goal=replace(goal, take_over_from=None, take_over=True, start_new_ledger=True))
+    assert [key for key in previous.offsets() if "/generation=2/" in key], "the user has said that it is given up"
 
 
 def test_of_two_successors_one_takes_over(previous: MemorySinkFixture) -> None:
