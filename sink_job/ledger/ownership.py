@@ -151,6 +151,8 @@ def acquire(
     `succession` needs If-Match and the store ignores it.
     """
     claim = _OwnershipFile.of(owner, ledger=ledger)
+    if take_over:
+        claim = _kept(s3, key, claim, what, topic)
     for _ in range(MAX_ACQUIRE_ATTEMPTS):
         try:
             s3.put(key, msgspec.json.encode(claim), only_if_absent=not take_over)
@@ -176,6 +178,22 @@ def acquire(
         f"s3://{s3.bucket}/{key} cannot be written: the store rejected {MAX_ACQUIRE_ATTEMPTS} attempts, and the object "
         "does not exist. Check the store's health, then try again."
     )
+
+
+def _kept(s3: S3Client, key: str, claim: _OwnershipFile, what: str, topic: str | None) -> _OwnershipFile:
+    """The claim that replaces whatever is stored, with what stays true: the previous owners of a ledger, and where the
+    topic of the same owner continues."""
+    try:
+        found, _ = _read(s3, key, what)
+    except LedgerUnreadable:
+        return claim
+    if found is None:
+        return claim
+    if topic is None:
+        former = [*found.former, *filter(None, (found.predecessor, found.owner))]
+        return _OwnershipFile.of(claim.owner, former=former)
+    same = (found.owner, found.ledger) == (claim.owner, claim.ledger)
+    return msgspec.structs.replace(claim, continues_at=found.continues_at) if same else claim
 
 
 def _replace_owner(

@@ -276,6 +276,22 @@ def test_the_owner_of_a_ledger_may_use_the_topics_of_each_former_owner_of_it(pre
     assert copied_by(previous) == list(range(12))
 
 
+def test_take_over_keeps_where_a_topic_continues_and_the_former_owners(
+    previous: MemorySinkFixture, successor: Callable[..., None]
+) -> None:
+    """A first start with --take-over-from that ended early, and a second one with --take-over."""
+    s3, first = previous.s3, previous.owner
+    successor(first)
+    before = s3.objects[CLAIM].body
+    assert b'"continues_at":{"0":10}' in before
+    second = Owner("function", previous.sink.namespace, "second", f"{previous.sink.namespace}.second")
+    ownership.acquire(s3, CLAIM, second, "it", take_over=True, topic="log")  # type: ignore[arg-type]
+    assert s3.objects[CLAIM].body == before
+    third = Owner("function", "data", "third", first.sink_id)
+    assert ownership.claim_ledger(s3, previous.root, third, take_over=True) == (first,)  # type: ignore[arg-type]
+    assert ownership.claim_ledger(s3, previous.root, third, take_over=True) == (first,)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", ["second", None], ids=["another sink", "a sink of the same name"])
 def test_the_directory_of_an_offset_reset_belongs_to_the_ledger_of_the_sink_that_was_reset(
     previous: MemorySinkFixture, name: str | None, tmp_path: Path
