@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 
+from sink_job.api.errors import ConfigurationError
 from sink_job.api.spec import Sink
 from sink_job.codecs.formats import with_library
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
@@ -107,7 +108,11 @@ class Coordinator:
             _log.warning("%s", warning)
         topics = self._discovery.refresh()
         self._claims.acquire_all(topics)
-        state = take_over(self._ledger, partial(self._claim_record, topics))
+        try:
+            state = take_over(self._ledger, partial(self._claim_record, topics))
+        except ConfigurationError:  # such as LedgerLost: the objects may be those of a sink that has taken over
+            self._claims.check_after_claim(topics)
+            raise
         self._claims.check_after_claim(topics)
         loop = RoundLoop(
             self.sink,

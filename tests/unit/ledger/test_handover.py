@@ -276,6 +276,24 @@ def test_the_owner_of_a_ledger_may_use_the_topics_of_each_former_owner_of_it(pre
     assert copied_by(previous) == list(range(12))
 
 
+def test_a_driver_suspended_before_the_first_claim_of_its_ledger_does_not_report_the_objects_of_its_successor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LedgerLost would advise to restore a ledger that never was, or to start a new one."""
+    sink = MemorySinkFixture(tmp_path, monkeypatch)
+    name, owner = "sink_job.coordinator.coordinator.take_over", sink.owner
+
+    def resumed(ledger: Ledger, record: Callable[[LedgerState], Record]) -> LedgerState:
+        monkeypatch.setattr(name, take_over)
+        successor_of(sink)(owner)
+        sink.group.unlink()
+        return take_over(ledger, record)
+
+    monkeypatch.setattr(name, resumed)
+    assert isinstance(error_of(lambda: sink.run(LOG)), OwnershipConflict)
+    assert copied_by(sink) == list(range(12))
+
+
 def test_take_over_keeps_where_a_topic_continues_and_the_former_owners(
     previous: MemorySinkFixture, successor: Callable[..., None]
 ) -> None:
