@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -131,6 +132,29 @@ def test_many_sinks_of_another_namespace_are_not_all_compared(monkeypatch: pytes
     assert conflicts.find_foreign_overlap(MINE, many) is None
     assert conflicts.find_conflict(MINE, many) is None
     assert len(compared) == conflicts.MAX_FOREIGN
+
+
+@pytest.mark.parametrize("find", [conflicts.find_conflict, conflicts.find_foreign_overlap])
+def test_sinks_with_many_topics_are_not_all_matched(find: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2,000 sinks of a tenant with 1,000 topics each took more than 10 s of one pass: the operator lost its Lease."""
+    matched = []
+
+    def matches(pattern: str, topic: str) -> bool:
+        matched.append(topic)
+        return False
+
+    monkeypatch.setattr(conflicts, "matches", matches)
+    topics = tuple(f"topic-{number}" for number in range(1000))
+    namespace = PATTERN.namespace if find is conflicts.find_conflict else "attacker"
+    rival = replace(holding(ELDER), namespace=namespace, topics=topics, group="of-the-rival", sink_id="of-the-rival")
+    many = [replace(rival, name=f"n{number}") for number in range(2000)]
+    mine = replace(PATTERN, creation_time="2027-01-01T00:00:00Z")
+    assert find(mine, many) is None
+    assert 0 < len(matched) <= conflicts.MAX_COMPARED_TOPICS + len(topics)
+    last = replace(many[0], name="last", group=mine.group, brokers=mine.brokers)
+    found = find(mine, [*many, last])
+    assert found is not None, "a shared ledger or group is found at once"
+    assert found.owner == last
 
 
 def test_the_digest_of_a_sink_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
