@@ -1,8 +1,8 @@
 """The reconcile pass of one sink: observe, decide, apply.
 
-The first observation uses the object cache and costs nothing. If its decision has writes, the pass reads the objects
-that these writes depend on from the API server and decides again: an outdated cache never deletes a driver. What the
-writes themselves or the driver prove is not read, see `required_roles`.
+A pass decides on the object cache first, which costs nothing. If that decision has writes, it reads the objects that
+these writes depend on from the API server and decides again: an outdated cache never deletes a driver. What the writes
+themselves or the driver prove is not read, see `required_roles`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from s3sink_operator.kube_api import ApiError
 from s3sink_operator.metrics import RECONCILE_DURATION, RECONCILES
 from s3sink_operator.object_cache import SinkKey
 from s3sink_operator.observe import ALL_ROLES, Observer, ReportFingerprint, report_fingerprint
-from s3sink_operator.required_roles import required_roles
+from s3sink_operator.required_roles import Role, required_roles
 from s3sink_operator.rollout_tracker import RolloutTracker
-from s3sink_operator.types import Decision, Settings
+from s3sink_operator.types import Decision, Observed, Rejection, Settings
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +42,21 @@ class _Steady:
     version: int
     fingerprint: ReportFingerprint
     until: float
+
+
+@dataclass(frozen=True)
+class _PendingDecision:
+    """A decision before its writes, and what it was made from. `read`: the objects that were read from the API server,
+    the others are as cached. `version`: that of the cache before the observation."""
+
+    decision: Decision
+    observed: Observed
+    read: frozenset[Role]
+    version: int
+
+    def missing_reads(self) -> frozenset[Role]:
+        """The objects that the writes depend on and that were not read."""
+        return required_roles(self.decision, self.observed) - self.read if self.decision.has_writes else frozenset()
 
 
 @dataclass
@@ -86,50 +101,71 @@ class Reconciler:
     async def _reconcile(self, key: SinkKey) -> float | None:
         is_retry = key in self._failures or key in self._outdated
         is_due = self._refresh_due_s(key) <= 0 or key in self._outdated
-        refresh = ALL_ROLES if is_due else frozenset()
         if not is_due and await self._is_steady(key):
             return self._requeue_after_s(key, self.settings.status_poll_ms)
-        while True:
-            version = self.observer.cache.version(key)
-            observed = await self.observer.observe(key, refresh=refresh)
-            if refresh == ALL_ROLES:
-                self._refreshed[key] = time.monotonic()
-                self._outdated.discard(key)
-            if observed is None:
-                self._forget(key)
-                return None
-            observed = replace(observed, rollout=self.rollout.gate(key), is_retry=is_retry)
-            decision = decide(observed, self.settings, self.clock())
-            if not decision.starts_rollout:
-                self.rollout.release(key)
-            if not decision.has_writes:
-                fingerprint = report_fingerprint(observed.report)
-                if fingerprint is not None and decision.requeue_after_ms == self.settings.status_poll_ms:
-                    self._steady[key] = _Steady(version, fingerprint, time.monotonic() + _STEADY_S)
-                return self._requeue_after_s(key, decision.requeue_after_ms)
-            required = required_roles(decision, observed)
-            if required <= refresh:
-                break
-            refresh |= required
+        pending = await self._decide(key, read=ALL_ROLES if is_due else frozenset(), is_retry=is_retry)
+        if pending is not None and pending.decision.has_writes:
+            pending = await self._decide_on_live_reads(key, pending)
+        if pending is None:
+            self._forget(key)
+            return None
+        return await self._apply(key, pending) if pending.decision.has_writes else self._settle(key, pending)
+
+    async def _decide(self, key: SinkKey, *, read: frozenset[Role], is_retry: bool) -> _PendingDecision | None:
+        """Decides on the cache, after the objects in `read` are read from the API server. None if the sink is gone."""
+        version = self.observer.cache.version(key)
+        observed = await self.observer.observe(key, refresh=read)
+        if read == ALL_ROLES:
+            self._refreshed[key] = time.monotonic()
+            self._outdated.discard(key)
+        if observed is None:
+            return None
+        observed = replace(observed, rollout=self.rollout.gate(key), is_retry=is_retry)
+        decision = decide(observed, self.settings, self.clock())
+        if not decision.starts_rollout:
+            self.rollout.release(key)
+        return _PendingDecision(decision, observed, read, version)
+
+    async def _decide_on_live_reads(self, key: SinkKey, pending: _PendingDecision) -> _PendingDecision | None:
+        """Decides again, after the objects that the writes depend on are read. That decision may have other writes,
+        which depend on more objects: those are read as well, until every object that matters was read."""
+        current: _PendingDecision | None = pending
+        while current is not None and (missing := current.missing_reads()):
+            current = await self._decide(key, read=current.read | missing, is_retry=current.observed.is_retry)
+        return current
+
+    def _settle(self, key: SinkKey, pending: _PendingDecision) -> float:
+        """Ends a pass without writes."""
+        requeue_after_ms = pending.decision.requeue_after_ms
+        fingerprint = report_fingerprint(pending.observed.report)
+        if fingerprint is not None and requeue_after_ms == self.settings.status_poll_ms:
+            self._steady[key] = _Steady(pending.version, fingerprint, time.monotonic() + _STEADY_S)
+        return self._requeue_after_s(key, requeue_after_ms)
+
+    async def _apply(self, key: SinkKey, pending: _PendingDecision) -> float:
+        decision, sink = pending.decision, pending.observed.sink
         if decision.starts_rollout:
             self.rollout.reserve(key)  # before any other pass can ask: nothing was awaited since the gate was read
-        outcome = await self.applier.apply(key, observed.sink, decision)
-        self.observer.record_outcome(key, observed.sink, outcome.written, outcome.rejection)
+        outcome = await self.applier.apply(key, sink, decision)
+        self.observer.record_outcome(key, sink, outcome.written, outcome.rejection)
         if decision.starts_rollout and outcome.continues:
             self._check_recorded(key)
         if outcome.rejection is not None:
-            found = outcome.rejection
-            _log.warning("%s: the API server rejected %s %s: %s", key, found.kind, found.name, found.message)
-            if found.kind == "Pod":
-                self._outdated.add(key)  # for lack of a child that is still cached, for example
-            if found.kind == "S3Sink" and found.status in _STATUS_REJECTED:
-                hint = "; apply the CustomResourceDefinition of this version" * (found.status == 500)
-                await self._report_error(key, f"the API server rejected the status: {found.message}{hint}")
+            await self._on_rejection(key, outcome.rejection)
             return 0.0
         if outcome.stale:
             self._outdated.add(key)
             return _STALE_RETRY_S
         return self._requeue_after_s(key, decision.requeue_after_ms)
+
+    async def _on_rejection(self, key: SinkKey, rejection: Rejection) -> None:
+        """Logs a rejected write. The next pass decides what follows from it."""
+        _log.warning("%s: the API server rejected %s %s: %s", key, rejection.kind, rejection.name, rejection.message)
+        if rejection.kind == "Pod":
+            self._outdated.add(key)  # for lack of a child that is still cached, for example
+        if rejection.kind == "S3Sink" and rejection.status in _STATUS_REJECTED:
+            hint = "; apply the CustomResourceDefinition of this version" * (rejection.status == 500)
+            await self._report_error(key, f"the API server rejected the status: {rejection.message}{hint}")
 
     def _check_recorded(self, key: SinkKey) -> None:
         """Stops the rollout if the status does not record its restart."""
