@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol, Self
 
 import msgspec
@@ -153,10 +153,15 @@ def acquire(
     claim = _OwnershipFile.of(owner, ledger=ledger)
     if take_over:
         claim = _kept(s3, key, claim, what, topic)
+    previous = None if topic is None or succession is None or take_over else succession.predecessor
+    if previous is not None and any(_other_extensions(s3, key, previous, what)):
+        claim = msgspec.structs.replace(claim, predecessor=previous)
     for _ in range(MAX_ACQUIRE_ATTEMPTS):
         try:
             s3.put(key, msgspec.json.encode(claim), only_if_absent=not take_over)
-            return claim
+            if claim.predecessor is None:
+                return claim
+            found, etag = _read(s3, key, what)
         except (PreconditionFailed, Conflict):
             found, etag = _read(s3, key, what)
         if found is None or take_over:
@@ -226,9 +231,22 @@ def _replace_owner(
         etag = _replace(s3, key, etag, taken)
     assert predecessor is not None
     fence(predecessor)
+    if topic is not None:
+        for other in _other_extensions(s3, key, predecessor, f"topic {topic}"):
+            what = f"topic {topic} by the claim s3://{s3.bucket}/{other}"
+            acquire(s3, other, owner, what, take_over=False, succession=succession, topic=topic, ledger=claim.ledger)
     completed = _OwnershipFile.of(owner, continues_at=continues_at, former=former, ledger=claim.ledger)
     _replace(s3, key, etag, completed)
     return completed
+
+
+def _other_extensions(s3: S3Client, key: str, owner: Owner, what: str) -> Iterator[str]:
+    """The keys of this owner's claims of the topic of `key` with other extensions: a sink that takes over with another
+    output or compression has no such claim in its way."""
+    for listed in s3.list(f"{key.rpartition('/')[0]}/"):
+        found, _ = _read(s3, listed.key, what) if listed.key != key else (None, "")
+        if found is not None and owner == found.owner:
+            yield listed.key
 
 
 def _conflict(what: str, owner: Owner, found: _OwnershipFile) -> ConfigurationError:

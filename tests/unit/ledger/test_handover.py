@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -336,6 +338,45 @@ def test_the_directory_of_an_offset_reset_belongs_to_the_ledger_of_the_sink_that
     assert not [key for key in previous.offsets() if "/generation=2/" in key]
     previous.run(LOG, goal=replace(goal, take_over_from=None, take_over=True, start_new_ledger=True))
     assert [key for key in previous.offsets() if "/generation=2/" in key], "the user has said that it is given up"
+
+
+def with_gzip(sink: MemorySinkFixture) -> None:
+    """Changes the compression, and so the extension, of the sinks that follow."""
+    spec = sink.sink.spec
+    compression = spec.format.compression.model_copy(update={"codec": CompressionCodec.GZIP, "level": 2})
+    output = spec.format.model_copy(update={"compression": compression})
+    sink.sink = sink.sink.model_copy(update={"spec": spec.model_copy(update={"format": output})})
+
+
+def copied_in_any_compression(sink: MemorySinkFixture) -> list[int]:
+    bodies = {key: stored.body for key, stored in sink.s3.objects.items() if "/_s3sink/" not in key}
+    plain = (gzip.decompress(body) if key.endswith(".gz") else body for key, body in bodies.items())
+    return sorted(json.loads(line)["offset"] for body in plain for line in body.splitlines())
+
+
+@pytest.mark.parametrize("number", [*range(0, 60, 2), None])
+def test_a_successor_with_another_compression_continues_after_the_objects(
+    previous: MemorySinkFixture, number: int | None
+) -> None:
+    """No claim with its extension is in its way. It is killed at a request or not, and started again."""
+    suspended, owner = previous.driver(LOG).start(), previous.owner
+    with_gzip(previous)
+    previous.group.unlink()  # another sinkId has another group
+    left = number
+
+    def kill(call: str, key: str) -> None:
+        nonlocal left
+        if left is not None:
+            left -= 1
+            if left < 0:
+                raise Killed
+
+    with previous.faults(kill), contextlib.suppress(Killed):
+        successor_of(previous)(owner)
+    successor_of(previous)(owner)
+    assert copied_in_any_compression(previous) == list(range(12))
+    assert isinstance(error_of(suspended.run), LedgerFenced)
+    assert b'"second"' in previous.s3.objects[CLAIM].body
 
 
 def test_of_two_successors_one_takes_over(previous: MemorySinkFixture) -> None:
