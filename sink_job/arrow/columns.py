@@ -9,18 +9,19 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sink_job.arrow.arrays import Bounds, Bytes, Integers, Mask
 
-def integers(values: npt.NDArray[np.int64], nulls: npt.NDArray[np.bool_] | None = None) -> pa.Int64Array:
+
+def integers(values: Integers, nulls: Mask | None = None) -> pa.Int64Array:
     """A column of 64-bit integers. The rows of the mask `nulls` are null."""
     validity = None if nulls is None else _bits(~nulls)
     return pa.Array.from_buffers(pa.int64(), len(values), [validity, pa.py_buffer(values.astype(np.int64, copy=False))])
 
 
-def booleans(values: npt.NDArray[np.bool_]) -> pa.BooleanArray:
+def booleans(values: Mask) -> pa.BooleanArray:
     """A column of booleans, such as a mask for `filter`."""
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bits(values)])
 
@@ -60,7 +61,7 @@ def texts(values: Sequence[str]) -> pa.StringArray:
     return binaries([value.encode() for value in values]).cast(pa.string())
 
 
-def _bits(values: npt.NDArray[np.bool_]) -> pa.Buffer:
+def _bits(values: Mask) -> pa.Buffer:
     return pa.py_buffer(np.packbits(values, bitorder="little"))
 
 
@@ -80,18 +81,18 @@ def _one(value: bytes) -> pa.BinaryScalar:
     return binaries([value])[0]
 
 
-def numbers(column: pa.Int64Array) -> npt.NDArray[np.int64]:
+def numbers(column: pa.Int64Array) -> Integers:
     """The values of a column without nulls, not copied."""
     return np.frombuffer(column.buffers()[1] or b"", np.int64, len(column), 8 * column.offset)
 
 
-def truths(column: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+def truths(column: pa.BooleanArray) -> Mask:
     """The values of a column without nulls."""
     bits = np.frombuffer(column.buffers()[1] or b"", np.uint8)
     return np.unpackbits(bits, count=column.offset + len(column), bitorder="little")[column.offset :].astype(np.bool_)
 
 
-def content(column: pa.BinaryArray) -> npt.NDArray[np.uint8]:
+def content(column: pa.BinaryArray) -> Bytes:
     """The data buffer of the column, not copied. It may contain more than the column's values; see `bounds`."""
     return np.frombuffer(column.buffers()[2] or b"", np.uint8)
 
@@ -104,7 +105,7 @@ def text(column: pa.BinaryArray) -> bytes:
     return bytes(memoryview(buffer)[ends[0] : ends[-1]])
 
 
-def bounds(column: pa.BinaryArray) -> npt.NDArray[np.int32]:
+def bounds(column: pa.BinaryArray) -> Bounds:
     """The start of each value in `content`, followed by the end of the last one; not copied."""
     if not len(column):
         return np.zeros(1, np.int32)

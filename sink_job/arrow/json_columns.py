@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Integers
 from sink_job.arrow.utf8 import is_utf8
 
 Texts = Callable[[pa.Array], pa.BinaryArray]
@@ -176,7 +176,7 @@ def maps(items: Texts) -> Texts:
     return of_map
 
 
-def check_keys(keys: pa.BinaryArray, counts: npt.NDArray[np.int64]) -> None:
+def check_keys(keys: pa.BinaryArray, counts: Integers) -> None:
     """Raises UnusualValues if a map has a key twice. `counts` is the number of keys of each map."""
     codes = keys.dictionary_encode()
     rows = np.repeat(np.arange(len(counts)), counts)
@@ -200,7 +200,7 @@ def _elements(values: list[float]) -> pa.BinaryArray:
     return arrow_columns.binaries(_encode(values)[1:-1].split(b",") if values else [])
 
 
-def _replaced(column: pa.BinaryArray, rows: npt.NDArray[np.int64], texts: Sequence[bytes]) -> pa.BinaryArray:
+def _replaced(column: pa.BinaryArray, rows: Integers, texts: Sequence[bytes]) -> pa.BinaryArray:
     """The column with `texts` in the rows `rows`."""
     source = np.arange(len(column))
     source[rows] = len(column) + np.arange(len(rows))

@@ -15,17 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Bytes, Integers, Mask
 from sink_job.arrow.json_columns import UnusualValues
-
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 class Short(NamedTuple):
     """At most a few bytes for each row: row r has the bytes of `data[r]` that `used[r]` marks."""
 
-    data: npt.NDArray[np.uint8]
-    used: Bools
+    data: Bytes
+    used: Mask
 
 
 Parts = list[Any]
@@ -57,7 +55,7 @@ def constant(value: bytes, rows: int) -> Short:
     return Short(data, np.ones((rows, len(value)), np.bool_))
 
 
-def booleans(values: Bools) -> Short:
+def booleans(values: Mask) -> Short:
     return _bytes(values.astype(np.uint8))
 
 
@@ -76,7 +74,7 @@ def _fixed(values: npt.NDArray[np.floating[npt.NBitBase]]) -> Short:
     return Short(data, np.ones(data.shape, np.bool_))
 
 
-def _bytes(values: npt.NDArray[np.uint8]) -> Short:
+def _bytes(values: Bytes) -> Short:
     return Short(values[:, None], np.ones((len(values), 1), np.bool_))
 
 
@@ -102,24 +100,24 @@ def lists(counts: Integers, items: pa.BinaryArray) -> Parts:
     return [longs(counts), content, Short(np.zeros((len(counts), 1), np.uint8), (counts > 0)[:, None])]
 
 
-def spread(parts: Parts, present: Bools) -> Parts:
+def spread(parts: Parts, present: Mask) -> Parts:
     """Parts of the rows `present`, for all rows: the others have no bytes."""
     return [_spread_short(part, present) if isinstance(part, Short) else _spread(part, present) for part in parts]
 
 
-def _spread_short(part: Short, present: Bools) -> Short:
+def _spread_short(part: Short, present: Mask) -> Short:
     data = np.zeros((len(present), part.data.shape[1]), np.uint8)
     used = np.zeros(data.shape, np.bool_)
     data[present], used[present] = part
     return Short(data, used)
 
 
-def _spread(part: pa.BinaryArray, present: Bools) -> pa.BinaryArray:
+def _spread(part: pa.BinaryArray, present: Mask) -> pa.BinaryArray:
     bounds = arrow_columns.bounds(part)
     return _column(bounds[np.concatenate(([0], np.cumsum(present)))], part.buffers()[2])
 
 
-def branches(present: Bools, null: int, value: int) -> Short:
+def branches(present: Mask, null: int, value: int) -> Short:
     """The index of the member of a union with null: `value` for the rows `present`, else `null`."""
     return longs(np.where(present, value, null))
 

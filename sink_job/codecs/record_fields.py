@@ -19,12 +19,12 @@ from sink_job.api.record_fields import FieldReference, FieldSource
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Mask
 from sink_job.codecs.converters import converter_for
 from sink_job.connect.schema import RegisteredSchema, key_schema_id
 from sink_job.converters.base import (
     BatchSource,
     Converted,
-    Mask,
     PrefetchingTable,
     SchemaConverter,
     SchemaTable,

@@ -6,15 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Codes, Mask
 from sink_job.connect.schema import RegisteredSchema, Schema
 from sink_job.records.fields import MISSING, Rejections
-
-Mask = npt.NDArray[np.bool_]
 
 
 class SchemaTable(Protocol):
@@ -51,7 +48,7 @@ class SchemaColumn:
     """The schema of each row: `codes` is its index in `schemas`, -1 for a row without a schema. No two of `schemas` are
     equal."""
 
-    codes: npt.NDArray[np.int32]
+    codes: Codes
     schemas: list[Schema]
 
 

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Integers
 from sink_job.records.fields import Rejections
 
 Indexes = tuple[int, ...]
@@ -75,7 +75,7 @@ class Selected(NamedTuple):
     """Rows with equal selectors: their numbers, ascending, and their messages."""
 
     selector: Selector
-    rows: npt.NDArray[np.int64]
+    rows: Integers
     messages: pa.BinaryArray
 
 

@@ -13,31 +13,21 @@ from functools import partial
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.api.enums import ConverterType, OutputFormat, UnknownFields
 from sink_job.api.spec import ObjectSettings
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Integers, Mask
 from sink_job.connect.errors import InvalidSchema, UnknownSchema
 from sink_job.connect.json_encoder import DEFAULT_OPTIONS, JsonOptions
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema, Schema
 from sink_job.connect.schema_cache import cached_by_size, compiled_size
-from sink_job.converters.base import (
-    BatchSource,
-    Converted,
-    Mask,
-    PrefetchingTable,
-    SchemaColumn,
-    SchemaTable,
-    null_mask,
-)
+from sink_job.converters.base import BatchSource, Converted, PrefetchingTable, SchemaColumn, SchemaTable, null_mask
 from sink_job.converters.projection import ProjectingDecoder
 from sink_job.converters.wire_format import Framed, Framing
 from sink_job.records.fields import MISSING, Rejections
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +121,13 @@ class Decoder(Protocol):
 class DecoderRows(NamedTuple):
     """Rows of a payload with one decoder: their indexes, ascending, and the bytes that it decodes."""
 
-    rows: Rows
+    rows: Integers
     decoder: Decoder
     payload: pa.BinaryArray
 
 
 class _Group(NamedTuple):
-    rows: Rows
+    rows: Integers
     decoder: Decoder
     decoded: Decoded
 
@@ -201,7 +191,7 @@ class RegisteredConverter:
         """See `ProjectingConverter.project`. Raises TypeError if the values of the language cannot be projected."""
         framed = self._framed(values, np.arange(len(values)), None, source)
         parts: list[pa.BinaryArray] = []
-        rows: list[Rows] = []
+        rows: list[Integers] = []
         for code, schema_id in enumerate(framed.ids):
             of_schema = np.flatnonzero(framed.codes == code)
             schema = self._find(source.topic, schema_id)
@@ -220,7 +210,7 @@ class RegisteredConverter:
         found = self._unresolved(self._framed(values, rows, tombstones, source), rows, source)
         return tuple(schema_id for _, schema_id in found)
 
-    def _framed(self, values: pa.BinaryArray, rows: Rows, tombstones: Mask | None, source: BatchSource) -> Framed:
+    def _framed(self, values: pa.BinaryArray, rows: Integers, tombstones: Mask | None, source: BatchSource) -> Framed:
         headers = source.headers
         if tombstones is not None:
             present = arrow_columns.booleans(~tombstones)
@@ -232,7 +222,7 @@ class RegisteredConverter:
             return Framed(np.zeros(len(rows), np.int32), ids, values, [])
         return self._settings.framing.parse(values, headers)
 
-    def _unresolved(self, framed: Framed, rows: Rows, source: BatchSource) -> list[tuple[int, str]]:
+    def _unresolved(self, framed: Framed, rows: Integers, source: BatchSource) -> list[tuple[int, str]]:
         if isinstance(self._settings.table, PrefetchingTable):
             self._settings.table.prefetch(source.topic, framed.ids)
         found = []
@@ -251,7 +241,13 @@ class RegisteredConverter:
         return self._settings.table.find(topic, schema_id)
 
     def _decode(
-        self, batch: _Batch, schema_id: str, source: BatchSource, payload: pa.BinaryArray, rows: Rows, chosen: Rows
+        self,
+        batch: _Batch,
+        schema_id: str,
+        source: BatchSource,
+        payload: pa.BinaryArray,
+        rows: Integers,
+        chosen: Integers,
     ) -> None:
         if len(chosen) < len(payload):
             payload = payload.take(arrow_columns.integers(chosen))

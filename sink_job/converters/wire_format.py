@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from sink_job.api.enums import ApicurioIdType, SchemaIdLocation
 from sink_job.api.registry_section import FramingSettings
 from sink_job.arrow import columns as arrow_columns
-from sink_job.converters.base import Mask
+from sink_job.arrow.arrays import Bytes, Codes, Integers, Mask
 from sink_job.converters.message_selector import name_selector
 from sink_job.records.fields import Rejections
 
@@ -77,7 +77,7 @@ class Framed:
     that follow the framing; undefined for a rejected row. `rejected`: (row, reason), ascending.
     """
 
-    codes: npt.NDArray[np.int32]
+    codes: Codes
     ids: list[str]
     payload: pa.BinaryArray
     rejected: Rejections
@@ -204,7 +204,7 @@ class Framing:
             codes, ids = _compact(codes, [*ids, *(_COMPRESSED + text for text in ids)])
         return Framed(codes, ids, _from(values, prefix.size), rejected)
 
-    def _errors(self, prefix: _Prefix, data: npt.NDArray[np.uint8], starts: _Ints, lengths: _Ints) -> Rejections:
+    def _errors(self, prefix: _Prefix, data: Bytes, starts: Integers, lengths: Integers) -> Rejections:
         first = _bytes_at(data, starts, lengths > 0)
         valid = (first == prefix.magic) & (lengths >= prefix.size)
         if prefix.gap:
@@ -229,7 +229,7 @@ class Framing:
             return f"the {self._part} has the compression byte {start[1]}; {self._layout} framing has 0 or {_ZLIB}"
         return f"the {self._part} ends within its {prefix.size}-byte {self._layout} framing, after {len(start)} bytes"
 
-    def _distinct(self, data: npt.NDArray[np.uint8], at: _Ints, width: int) -> tuple[npt.NDArray[np.int32], list[str]]:
+    def _distinct(self, data: Bytes, at: Integers, width: int) -> tuple[Codes, list[str]]:
         """The distinct ids of `width` bytes at the positions `at`, and the index of each in them."""
         raw = data[at[:, None] + np.arange(width)] if len(at) else np.zeros((0, width), np.uint8)
         keys = np.ascontiguousarray(raw).view(np.dtype((np.void, width))).ravel()
@@ -277,13 +277,12 @@ class Framing:
         return Framed(codes, ids, arrow_columns.binaries(payload), sorted(errors.items()))
 
 
-_Ints = npt.NDArray[np.int64]
 _ZLIB: Final = 5
 _COMPRESSED: Final = "zlib:"
 """Marks the id of a row with a compressed payload, within this module."""
 
 
-def _compact(codes: npt.NDArray[np.int32], ids: list[str]) -> tuple[npt.NDArray[np.int32], list[str]]:
+def _compact(codes: Codes, ids: list[str]) -> tuple[Codes, list[str]]:
     """Without the ids that no row has, in the order of the first rows."""
     used = list(dict.fromkeys(code for code in codes.tolist() if code >= 0))
     rank = np.full(len(ids) + 1, -1, np.int32)
@@ -305,7 +304,7 @@ def _from(values: pa.BinaryArray, start: int) -> pa.BinaryArray:
     return pc.binary_slice(values, start, 2**31 - 1)
 
 
-def _bytes_at(data: npt.NDArray[np.uint8], at: _Ints, exists: Mask) -> npt.NDArray[np.int16]:
+def _bytes_at(data: Bytes, at: Integers, exists: Mask) -> npt.NDArray[np.int16]:
     """The bytes at the positions `at`, -1 where none `exists`."""
     found = np.full(len(at), -1, np.int16)
     found[exists] = data[at[exists]]

@@ -18,10 +18,10 @@ from sink_job.api.enums import TimestampFormat
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow import json_columns
+from sink_job.arrow.arrays import Integers, Mask
 from sink_job.arrow.json_columns import one
 from sink_job.avro.encoder import TIMESTAMP_MS, encode_long
 from sink_job.connect import logical_types
-from sink_job.converters.base import Mask
 from sink_job.envelope.schema import TIMESTAMP_TYPES
 from sink_job.records.fields import Rejections
 
@@ -48,7 +48,7 @@ class Origin:
 
     tp: TopicPartition
     offsets: pa.Int64Array
-    timestamps: npt.NDArray[np.int64]
+    timestamps: Integers
     types: npt.NDArray[np.int8]
     headers: pa.ListArray
 

@@ -10,7 +10,6 @@ from functools import lru_cache, partial
 from typing import Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,10 +18,11 @@ from sink_job.api.format_section import FormatSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow import json_columns
+from sink_job.arrow.arrays import Codes, Mask
 from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Schema
-from sink_job.converters.base import Converted, Mask, SchemaColumn
+from sink_job.converters.base import Converted, SchemaColumn
 from sink_job.envelope.columns import Origin, data_heads, joined, json_heads, key_texts, optional_bytes, with_branch
 from sink_job.envelope.schema import (
     KEY_BYTES,
@@ -40,8 +40,6 @@ from sink_job.records.fields import Rejections
 
 MAX_SCHEMAS: Final = 100
 """Maximum number of schemas of envelopes that a process keeps."""
-
-Codes = npt.NDArray[np.int32]
 
 
 class Envelopes(Protocol):

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Integers
 from sink_job.formats.base import Block
 from sink_job.formats.compression import Compression
 
@@ -71,7 +71,7 @@ def datums(rows: bytes) -> Iterator[pa.BinaryArray]:
         start = at
 
 
-def _without_lengths(rows: memoryview, ends: npt.NDArray[np.int64]) -> pa.BinaryArray:
+def _without_lengths(rows: memoryview, ends: Integers) -> pa.BinaryArray:
     """The datums of rows that end at `ends`; the first of these is 0."""
     bounds = np.empty(2 * len(ends) - 1, np.int32)
     bounds[::2], bounds[1::2] = ends, ends[:-1] + LENGTH.size

@@ -14,14 +14,12 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sink_job.arrow.arrays import Integers
 from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.datum_rows import split_indexes, with_length
 from sink_job.formats.remainder import Remainder
 from sink_job.formats.spill_buffer import SpillBuffer, SpillPool
-
-Ends = npt.NDArray[np.int64]
 
 
 class StagedPrefix(NamedTuple):
@@ -73,7 +71,7 @@ class PartAssembler:
         """The bytes of the indexes of its blocks."""
         return self._index.size
 
-    def append(self, rows: memoryview, ends: Ends) -> Iterator[bytes]:
+    def append(self, rows: memoryview, ends: Integers) -> Iterator[bytes]:
         """Adds rows and yields the parts that they fill.
 
         `rows`: the concatenated rows. `ends`: the end of each row (exclusive, ascending; the last is `len(rows)`).

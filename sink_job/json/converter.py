@@ -20,12 +20,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Bytes, Mask
 from sink_job.arrow.utf8 import is_utf8, utf8_error
-from sink_job.converters.base import BatchSource, Converted, Mask, null_mask
+from sink_job.converters.base import BatchSource, Converted, null_mask
 from sink_job.json.field_extraction import Extraction
 from sink_job.records.fields import MISSING, Rejections
 
@@ -111,7 +111,7 @@ class _ConvertedValue(NamedTuple):
     record: object
 
 
-def _first_bytes(values: pa.BinaryArray) -> npt.NDArray[np.uint8]:
+def _first_bytes(values: pa.BinaryArray) -> Bytes:
     """The first byte of each value. No value may be empty."""
     return arrow_columns.content(values)[arrow_columns.bounds(values)[:-1]]
 

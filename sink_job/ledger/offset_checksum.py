@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sink_job.arrow.arrays import Integers
 from sink_job.ledger.state import OffsetChecksum
 
 CHUNK = 1 << 16
@@ -29,7 +30,7 @@ class CountedObject(Protocol):
     def offsets(self) -> OffsetChecksum: ...
 
 
-def hash_offsets(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+def hash_offsets(offsets: Integers) -> npt.NDArray[np.uint64]:
     """The hash of each offset."""
     x = offsets.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -38,7 +39,7 @@ def hash_offsets(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     return x
 
 
-def checksum(offsets: npt.NDArray[np.int64]) -> OffsetChecksum:
+def checksum(offsets: Integers) -> OffsetChecksum:
     """The checksum of these offsets."""
     return OffsetChecksum(len(offsets), int(hash_offsets(offsets).sum(dtype=np.uint64)))
 

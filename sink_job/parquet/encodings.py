@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sink_job.arrow.arrays import Integers
 from sink_job.parquet.statistics import Leaf, array_size, leaves
 
 DELTA: Final = "DELTA_BINARY_PACKED"
@@ -107,7 +108,7 @@ def _dictionary_bits(leaf: Leaf, count: int, width: float) -> float | None:
     return (distinct * per_value / total + max(1, int(distinct - 1).bit_length())) * total / count
 
 
-def _distinct(times: npt.NDArray[np.int64], total: int, *, is_all: bool) -> int:
+def _distinct(times: Integers, total: int, *, is_all: bool) -> int:
     """The distinct values of a column with `total` values, of a sample in which they occur `times`: the bias-corrected
     estimator of Chao (1984), from the values that occur once and twice."""
     if is_all:
@@ -116,7 +117,7 @@ def _distinct(times: npt.NDArray[np.int64], total: int, *, is_all: bool) -> int:
     return min(total, len(times) + once * (once - 1) // (2 * (twice + 1)))
 
 
-def _sample(count: int, width: float) -> npt.NDArray[np.int64]:
+def _sample(count: int, width: float) -> Integers:
     """The numbers of the values of a sample: an arbitrary one of each stratum. At equal distances, a sequence that
     repeats, as of devices that are read in turn, would have no value twice."""
     size = min(SAMPLE, max(16, int(8 * SAMPLE_BYTES / max(1.0, width))))
@@ -130,7 +131,7 @@ def _sample(count: int, width: float) -> npt.NDArray[np.int64]:
     return np.arange(size, dtype=np.int64) * step + (mixed % np.uint64(step)).astype(np.int64)
 
 
-def _values_at(numbers: npt.NDArray[np.int64], arrays: list[pa.Array]) -> pa.Array:
+def _values_at(numbers: Integers, arrays: list[pa.Array]) -> pa.Array:
     """The values with these ascending numbers. Arrow's `take` of a chunked array copies all of its values."""
     found, start = [], 0
     for array in arrays:

@@ -10,19 +10,18 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from sink_job.api.date_pattern import PatternElement, pattern_elements
 from sink_job.api.enums import PartitionerType, SchemaNamePosition, TimestampExtractor
 from sink_job.api.record_fields import FieldReference
 from sink_job.api.spec import ObjectSettings
+from sink_job.arrow.arrays import Codes, Indices, Integers, Mask, Times
 from sink_job.partitioning.date_format import compile_elements
-from sink_job.partitioning.time_zones import DAY, HOUR, Times, ranked, zone
+from sink_job.partitioning.time_zones import DAY, HOUR, ranked, zone
 from sink_job.partitioning.timestamp_extractor import TimeBuckets, field_times, kafka_times
 from sink_job.records.batch import REJECTED, REJECTED_PATH
-from sink_job.records.fields import Codes, Rejections, elements, safe
+from sink_job.records.fields import Rejections, elements, safe
 
-Mask = npt.NDArray[np.bool_]
 Fields = Mapping[str, Sequence[object]]
 
 _MAX_TEXTS: Final = 100_000
@@ -218,7 +217,7 @@ class _PathColumnsBuilder:
         return _Labels(codes, labels)
 
 
-def _combine(parts: Sequence[_Labels], rows: npt.NDArray[np.intp], delimiter: str) -> tuple[Codes, list[str]]:
+def _combine(parts: Sequence[_Labels], rows: Indices, delimiter: str) -> tuple[Codes, list[str]]:
     """The index of the path of each of `rows`, and the distinct paths, joined from the labels of `parts`."""
     codes, labels = parts[0].codes[rows].astype(np.int64), parts[0].labels
     for part in parts[1:]:
@@ -229,7 +228,7 @@ def _combine(parts: Sequence[_Labels], rows: npt.NDArray[np.intp], delimiter: st
     return _once(codes, labels)
 
 
-def _once(codes: npt.NDArray[np.int64], labels: list[str]) -> tuple[Codes, list[str]]:
+def _once(codes: Integers, labels: list[str]) -> tuple[Codes, list[str]]:
     """Merges the codes of equal labels, such as those of 1 and "1"."""
     indexes: dict[str, int] = {}
     mapped = np.array([indexes.setdefault(label, len(indexes)) for label in labels], np.int32)
@@ -260,7 +259,7 @@ class TimePathFormatter:
                 duration, found = settings.duration, without_trailing(pattern_elements(settings.path_format), delimiter)
         return cls(TimeBuckets(where, duration), compile_elements(found, zone=where, locale=settings.locale))
 
-    def of_times(self, times: Times) -> tuple[npt.NDArray[np.intp], list[str]]:
+    def of_times(self, times: Times) -> tuple[Indices, list[str]]:
         """For each of `times` (ms since the epoch) the index of its text, and the texts of all time buckets."""
         indexes, starts = self._buckets.of(times)
         return indexes, [self._text_of(start) for start in starts]

@@ -14,9 +14,8 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import numpy.typing as npt
 
-Times = npt.NDArray[np.int64]
+from sink_job.arrow.arrays import Indices, Times
 
 HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
@@ -140,7 +139,7 @@ def zone(name: str) -> Zone:
         raise ValueError(f"{name!r} is not a known time zone") from None
 
 
-def ranked(values: Times) -> tuple[npt.NDArray[np.intp], Times]:
+def ranked(values: Times) -> tuple[Indices, Times]:
     """For each value its rank among the distinct values, and the distinct values, ascending. `values` must not be
     empty.
 

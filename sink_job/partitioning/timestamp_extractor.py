@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Indices, Times
 from sink_job.partitioning import iso8601
-from sink_job.partitioning.time_zones import Times, Zone, ranked
+from sink_job.partitioning.time_zones import Zone, ranked
 from sink_job.records.fields import Rejections, shortened, unexpected_type
 
 LIMIT: Final = 2**62
@@ -105,7 +105,7 @@ class TimeBuckets:
     zone: Zone
     duration: int
 
-    def of(self, times: Times) -> tuple[npt.NDArray[np.intp], list[int]]:
+    def of(self, times: Times) -> tuple[Indices, list[int]]:
         """For each of `times` the index of its bucket, and the start (instant) of each distinct bucket.
 
         The division of local time truncates toward zero, as in the connector: before 1970 the start of a bucket is its

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -17,6 +16,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from sink_job.api.enums import TimestampFormat
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow import json_columns
+from sink_job.arrow.arrays import Integers
 from sink_job.arrow.json_columns import NotByColumn, Texts, UnusualValues
 from sink_job.connect.errors import InvalidValue
 from sink_job.connect.json_encoder import JsonOptions, json_encoder, json_text
@@ -309,10 +309,9 @@ _LEAVES: Final[dict[int, ReadField]] = {
 
 
 Columns = dict[str, pa.Array]
-_Ints = npt.NDArray[np.int64]
 
 
-def _ints(columns: Columns, name: str, allowed: range) -> _Ints:
+def _ints(columns: Columns, name: str, allowed: range) -> Integers:
     found = arrow_columns.numbers(columns[name].cast(pa.int64()))
     if len(found) and not (int(found.min()) in allowed and int(found.max()) in allowed):
         raise UnusualValues(f"{name} is outside its range")

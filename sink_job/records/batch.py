@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
+from sink_job.arrow.arrays import Codes, Indices, Integers, Offsets
 
 REJECTED: Final = -1
 """Code of a row without any effect: rejected by the converter or the null policy, or without a time."""
@@ -21,13 +20,12 @@ TOMBSTONE: Final = "tombstone"
 NO_SCHEMA: Final = -1
 """Schema code of a record without a schema."""
 
-Offsets = npt.NDArray[np.int64]
 
 SchemaCheck = Callable[[str, str], bool]
 """(schema of the open object, schema of the record) -> whether the record closes the object. Both are ids, and the
 record is one of the batch."""
 
-ProjectedSizes = Callable[[str, npt.NDArray[np.intp]], npt.NDArray[np.int64]]
+ProjectedSizes = Callable[[str, Indices], Integers]
 """(id of a schema, rows of the batch) -> the sizes of these records in bytes, projected to the schema. Called only for
 records that do not close an object with this schema."""
 
@@ -48,11 +46,11 @@ class Rows:
     """
 
     offsets: Offsets
-    codes: npt.NDArray[np.int32]
+    codes: Codes
     paths: list[str]
-    times: npt.NDArray[np.int64] | None = None
-    sizes: npt.NDArray[np.int64] | None = None
-    schemas: npt.NDArray[np.int32] | None = None
+    times: Integers | None = None
+    sizes: Integers | None = None
+    schemas: Codes | None = None
     schema_ids: list[str] = field(default_factory=list)
     closes: SchemaCheck | None = None
     projected_sizes: ProjectedSizes | None = None

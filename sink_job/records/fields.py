@@ -9,9 +9,8 @@ from typing import Final
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-Codes = npt.NDArray[np.int32]
+from sink_job.arrow.arrays import Codes
 
 MISSING: Final = msgspec.UNSET
 """The value of a field that the record lacks. A null is None."""

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from sink_job.arrow.arrays import Indices, Integers, Mask
 from sink_job.records.batch import Rows
 from sink_job.rotation.policy import RotationContext, grown, opened
-from sink_job.rotation.row_index import AcceptedRows, Indices, RowGroup, first_true
+from sink_job.rotation.row_index import AcceptedRows, RowGroup, first_true
 from sink_job.rotation.schema_rules import BatchSchemas, presence_changes
 from sink_job.rotation.types import ObjectId, OpenObjectState, Step
 
@@ -209,7 +209,7 @@ class _PathRecords:
         self._schemas = None if schemas is None else schemas.of_rows[picked]
         self.is_projected = schemas is not None and accepted.is_projected
         self._measured = np.zeros(self.count if self.is_projected else 0, np.int64)
-        self._sums: npt.NDArray[np.int64] | None = None
+        self._sums: Integers | None = None
         if accepted.sizes is not None:
             self._sums = np.concatenate(([0], np.cumsum(accepted.sizes[picked])))
 
@@ -242,13 +242,13 @@ class _PathRecords:
         Sets the sizes of the records up to it, projected to the schema of the object."""
         left = room
 
-        def fills(a: int, b: int) -> npt.NDArray[np.bool_]:
+        def fills(a: int, b: int) -> Mask:
             nonlocal left
             assert self._batch_schemas is not None, "records are projected only if their schemas differ"
             sizes = self._batch_schemas.sizes(self._batch_schemas.of_object(current, b - a), self._indices_of(a, b))
             self._measured[a:b] = sizes
             sums = np.cumsum(sizes)
-            mask: npt.NDArray[np.bool_] = sums >= left
+            mask: Mask = sums >= left
             left -= int(sums[-1])
             return mask
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import enum
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from sink_job.arrow.arrays import Integers, Mask
 from sink_job.records.batch import REJECTED_PATH, TOMBSTONE, Rows
 from sink_job.rotation.policy import RotationContext
 from sink_job.rotation.projected_sizes import ProjectedSizes
@@ -44,7 +44,7 @@ class _PartitionRotation:
         self._schemas = SchemaSearch(rotation, self._accepted)
         self._rows = rows
         self._switch = 0
-        self._starts: npt.NDArray[np.int64] | None = self._accepted.times
+        self._starts: Integers | None = self._accepted.times
         self._next_start: int | None = None
         if rows.times is not None and bool((rows.codes == REJECTED_PATH).any()):
             self._starts, self._next_start = first_times(rows)
@@ -175,11 +175,11 @@ class _PartitionRotation:
             return end
         room = cap - len(self._rotation.open)
 
-        def one_too_many(a: int, b: int) -> npt.NDArray[np.bool_]:
+        def one_too_many(a: int, b: int) -> Mask:
             nonlocal room
             opens = (self._previous[a:b] < at) & ~self._was_open[self._accepted.codes[a:b]]
             counts = np.cumsum(opens)
-            mask: npt.NDArray[np.bool_] = opens & (counts > room)
+            mask: Mask = opens & (counts > room)
             room -= int(counts[-1])
             return mask
 

@@ -6,10 +6,10 @@ The size of a record is known only when its object is: the batch is measured seg
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sink_job.arrow.arrays import Codes, Integers, Mask
 from sink_job.rotation.policy import RotationContext
-from sink_job.rotation.row_index import AcceptedRows, Ints, first_true
+from sink_job.rotation.row_index import AcceptedRows, first_true
 from sink_job.rotation.schema_rules import SchemaSearch
 
 
@@ -21,7 +21,7 @@ class ProjectedSizes:
         self._limit = rotation.settings.max_bytes
         self._accepted = accepted
         self._schemas = schemas
-        self._sizes: Ints = accepted.sizes.copy()
+        self._sizes: Integers = accepted.sizes.copy()
         self._held = np.zeros(accepted.code_count, np.int64)
         for code, slot in accepted.codes_of(rotation.open):
             self._held[code] = rotation.open[slot].size
@@ -40,7 +40,7 @@ class ProjectedSizes:
         self._accepted.sizes = self._sizes
         return filled
 
-    def _measure(self, start: int, end: int) -> npt.NDArray[np.bool_]:
+    def _measure(self, start: int, end: int) -> Mask:
         sizes = self._schemas.sizes(start, end)
         self._sizes[start:end] = sizes
         codes = self._accepted.codes[start:end]
@@ -53,7 +53,7 @@ class ProjectedSizes:
         self._held[:] = 0
 
 
-def _sums_by_code(codes: npt.NDArray[np.int32], sizes: Ints) -> Ints:
+def _sums_by_code(codes: Codes, sizes: Integers) -> Integers:
     """For each record the sum of the sizes of the records with its code up to and including it."""
     order = np.argsort(codes, kind="stable")
     ordered, sums = codes[order], np.cumsum(sizes[order])

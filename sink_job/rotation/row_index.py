@@ -10,12 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sink_job.arrow.arrays import Codes, Indices, Integers, Mask
 from sink_job.records.batch import NO_SCHEMA, REJECTED, Rows, SchemaCheck
 from sink_job.rotation.types import Append, ObjectId
-
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
-Indices = npt.NDArray[np.intp]
 
 _WINDOW = 1024
 _MAX_CODES = 1 << 16
@@ -92,7 +89,7 @@ class AcceptedRows:
         """Whether the size of a record depends on the schema of its object."""
         return self._projected_sizes is not None
 
-    def projected_sizes(self, schema: str, indices: Indices) -> Ints:
+    def projected_sizes(self, schema: str, indices: Indices) -> Integers:
         """The sizes of the records at `indices`, projected to the schema."""
         assert self._projected_sizes is not None, "records are written as they came"
         return self._projected_sizes(schema, indices if self._rows is None else self._rows[indices])
@@ -167,7 +164,7 @@ class AcceptedRows:
         """Codes of 16 bits where possible: numpy's radix sort of those is several times faster."""
         return codes.astype(np.uint16) if self.code_count <= _MAX_CODES else codes
 
-    def sizes_so_far(self) -> Ints:
+    def sizes_so_far(self) -> Integers:
         """For each index the bytes of the records in this batch with its code up to and including it."""
         assert self.sizes is not None, "maxBytes needs sizes"
         if not self.switches:
@@ -196,7 +193,7 @@ def _switches(codes: Codes) -> list[int]:
     return (np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist()
 
 
-def first_times(rows: Rows) -> tuple[Ints, int | None]:
+def first_times(rows: Rows) -> tuple[Integers, int | None]:
     """For each accepted row the time of the first row with a time after the previous accepted row (itself, unless a
     row with a rejected path lies between), and that of the first such row after the last accepted one."""
     assert rows.times is not None
@@ -208,7 +205,7 @@ def first_times(rows: Rows) -> tuple[Ints, int | None]:
     return rows.times[candidates[found[:-1]]], behind
 
 
-def first_true(start: int, end: int, test: Callable[[int, int], npt.NDArray[np.bool_]]) -> int:
+def first_true(start: int, end: int, test: Callable[[int, int], Mask]) -> int:
     """The first index in [start, end) for which `test` holds, else `end`.
 
     `test(a, b)` returns a mask of the indices from a to b. It is called for growing windows in order, so the cost of a

@@ -8,14 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from sink_job.arrow.arrays import Codes, Indices, Integers, Mask
 from sink_job.records.batch import NO_SCHEMA, SchemaCheck
 from sink_job.rotation.policy import RotationContext
-from sink_job.rotation.row_index import AcceptedRows, Codes, Indices, Ints, first_true
+from sink_job.rotation.row_index import AcceptedRows, first_true
 from sink_job.rotation.types import OpenObjectState
-
-Mask = npt.NDArray[np.bool_]
 
 _NOT_OPEN: Final = -2
 
@@ -53,7 +51,7 @@ class BatchSchemas:
         """The code of an open object, `count` times."""
         return np.full(count, self.codes[o.schema], np.int32)
 
-    def sizes(self, targets: Codes, indices: Indices) -> Ints:
+    def sizes(self, targets: Codes, indices: Indices) -> Integers:
         """The sizes of the records at `indices`, each in an object with the code `targets`."""
         records = self.of_rows[indices]
         assert self._sizes is not None, "maxBytes needs sizes"
@@ -110,7 +108,7 @@ class SchemaSearch:
         """Whether all records of the batch and all open objects have the same schema."""
         return self._is_uniform
 
-    def sizes(self, start: int, end: int) -> Ints:
+    def sizes(self, start: int, end: int) -> Integers:
         """The sizes of the records in [start, end), each under the schema of its object. `first` has searched them and
         has found no close before `end`."""
         targets = self._targets[self._paths[start:end]]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
+
+from sink_job.arrow.arrays import Indices
 
 
 class ObjectId(NamedTuple):
@@ -67,7 +67,7 @@ class Append:
     """Append these rows of the batch to the open object `target`; open it if it is not open."""
 
     target: ObjectId
-    rows: slice | npt.NDArray[np.intp]
+    rows: slice | Indices
 
 
 @dataclass(frozen=True, slots=True)

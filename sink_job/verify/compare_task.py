@@ -21,6 +21,7 @@ import pyarrow as pa
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.arrow.arrays import Integers, Mask, Offsets
 from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.offset_checksum import checksum
@@ -161,7 +162,7 @@ class _Comparer:
             self.result.records += o.offsets.count
             self.result.bytes += o.bytes
 
-    def _batch(self, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64]) -> None:
+    def _batch(self, batch: pa.RecordBatch, offsets: Offsets) -> None:
         counts = np.zeros(len(offsets), dtype=np.int32)
         groups: dict[int, list[_Object]] = {}
         for o in self.current:
@@ -175,9 +176,7 @@ class _Comparer:
     def _prepare(self, settings: int, batch: pa.RecordBatch, clock: int) -> PreparedBatch:
         return self.pipelines[settings].prepare(batch, clock, self.tp)
 
-    def _check_counts(
-        self, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64], counts: npt.NDArray[np.int32]
-    ) -> None:
+    def _check_counts(self, batch: pa.RecordBatch, offsets: Offsets, counts: npt.NDArray[np.int32]) -> None:
         """Each record below `committed` must be in one object, or be rejected or ignored."""
         below = int(np.searchsorted(offsets, self.committed))
         counts = counts[:below]
@@ -190,7 +189,7 @@ class _Comparer:
         for low, high in _runs(counts == 0):
             self._check_skipped(batch.slice(low, high - low), offsets[low:high])
 
-    def _check_skipped(self, batch: pa.RecordBatch, offsets: npt.NDArray[np.int64]) -> None:
+    def _check_skipped(self, batch: pa.RecordBatch, offsets: Offsets) -> None:
         """Records in no object must be rejected or ignored by the settings of the last object before them."""
         before = [o.expected for o in self.current if o.expected.first <= offsets[0]]
         if before:
@@ -221,7 +220,7 @@ class _Object:
         self.offsets = OffsetChecksum()
         self.bytes = 0
         self._content = content
-        self._uncounted: list[npt.NDArray[np.int64]] = []
+        self._uncounted: list[Integers] = []
         self._count = 0
         self._finding: Finding | None = None
 
@@ -311,7 +310,7 @@ def most_open(objects: Sequence[ExpectedObject]) -> int:
     return most
 
 
-def _runs(mask: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+def _runs(mask: Mask) -> Iterator[tuple[int, int]]:
     """The ranges `[low, high)` in which `mask` is true."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

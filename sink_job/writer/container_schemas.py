@@ -14,10 +14,11 @@ import numpy as np
 
 from sink_job.api.enums import OutputFormat
 from sink_job.api.format_section import FormatSpec
+from sink_job.arrow.arrays import Mask
 from sink_job.codecs.containers import EncoderOfKey, container_encoder
 from sink_job.connect.field_ids import FieldIds, field_paths
 from sink_job.connect.schema import Schema
-from sink_job.converters.base import Mask, SchemaColumn
+from sink_job.converters.base import SchemaColumn
 from sink_job.formats.base import ObjectEncoder
 from sink_job.records.batch import NO_SCHEMA
 from sink_job.records.fields import Rejections

@@ -15,9 +15,9 @@ from functools import cache
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.arrow.arrays import Integers
 from sink_job.engine.thread_pools import pool
 from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.part_assembler import PartAssembler, StagedPrefix
@@ -249,7 +249,7 @@ def extend_sources(
     return (*ranges, SourceRange(start, end, clock))
 
 
-def spans(offsets: npt.NDArray[np.int64], breaks: Sequence[int]) -> Iterator[tuple[int, int]]:
+def spans(offsets: Integers, breaks: Sequence[int]) -> Iterator[tuple[int, int]]:
     """The ranges `[start, end)` from the first to the last of `offsets` without the offsets `breaks`; both ascend."""
     cuts = np.unique(np.searchsorted(offsets, np.array(breaks, np.int64)))
     cuts = cuts[(cuts > 0) & (cuts < len(offsets))]

@@ -12,11 +12,10 @@ from dataclasses import replace
 from itertools import islice
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.arrow.arrays import Indices
 from sink_job.connect.schema import Schema
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.offset_checksum import gap_checksum
@@ -302,7 +301,7 @@ def moved(steps: Iterable[Append | Close], start: int) -> list[Append | Close]:
     return [replace(step, rows=_moved(step.rows, start)) if isinstance(step, Append) else step for step in steps]
 
 
-def _moved(rows: slice | npt.NDArray[np.intp], start: int) -> slice | npt.NDArray[np.intp]:
+def _moved(rows: slice | Indices, start: int) -> slice | Indices:
     return slice((rows.start or 0) + start, rows.stop + start) if isinstance(rows, slice) else rows + start
 
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.api.enums import SchemaCompatibility
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Codes, Indices, Integers, Mask
 from sink_job.connect import compatibility
 from sink_job.connect.limits import deeper
 from sink_job.connect.projection import can_project
 from sink_job.connect.schema import Schema, schema_id
-from sink_job.converters.base import Mask, SchemaColumn
+from sink_job.converters.base import SchemaColumn
 from sink_job.records.batch import NO_SCHEMA
 from sink_job.records.fields import Rejections
 from sink_job.writer.schema_stores import ObjectSchemaStore
@@ -28,9 +28,6 @@ from sink_job.writer.schema_stores import ObjectSchemaStore
 MAX_SCHEMAS_TOGETHER: Final = 8
 """Maximum number of schemas of a batch whose rows are projected together."""
 
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.intp]
-Codes = npt.NDArray[np.int32]
 
 Project = Callable[[Indices, Schema], pa.BinaryArray]
 """(rows of a batch, schema) -> these rows, encoded under the schema."""
@@ -72,7 +69,7 @@ class BatchProjection:
         """Whether a record of the batch closes an open object; both are ids of schemas."""
         return compatibility.closes(self._rules.mode, self._schema(open_schema), self._schema(record))
 
-    def sizes(self, target: str, rows: Indices) -> Ints:
+    def sizes(self, target: str, rows: Indices) -> Integers:
         """The encoded sizes of `rows` under the schema with the id `target`, in bytes."""
         return np.diff(arrow_columns.bounds(self.encoded(target, rows))).astype(np.int64)
 
@@ -128,7 +125,7 @@ class _ProjectedRows:
     """Rows of a batch of `size` rows, encoded under one schema."""
 
     def __init__(self, size: int) -> None:
-        self._position: Ints = np.full(size, -1, np.int64)
+        self._position: Integers = np.full(size, -1, np.int64)
         self._encoded: pa.BinaryArray = arrow_columns.binaries([])
 
     def missing(self, rows: Indices) -> Indices:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.api import enums
@@ -19,6 +18,7 @@ from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Codes, Indices, Integers, Mask
 from sink_job.codecs.converters import converter_for
 from sink_job.codecs.formats import row_encoder
 from sink_job.codecs.record_fields import RecordFields
@@ -267,7 +267,7 @@ class RecordPipeline:
     def _paths(
         self, batch: pa.RecordBatch, now: int, tp: TopicPartition, converted: Converted, rejected: Rejections
     ) -> PathColumns:
-        skip: npt.NDArray[np.bool_] | None = None
+        skip: Mask | None = None
         if rejected or converted.nulls is not None:
             skip = _mask(converted, rejected)
         timestamps = arrow_columns.numbers(batch.column("timestamp")) if self.partitioner.needs_timestamp else None
@@ -281,9 +281,7 @@ class RecordPipeline:
             skip=skip,
         )
 
-    def _too_long(
-        self, tp: TopicPartition, paths: list[str], codes: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64]
-    ) -> Rejections:
+    def _too_long(self, tp: TopicPartition, paths: list[str], codes: Codes, offsets: Integers) -> Rejections:
         """Rejects the records that would be the first of an object whose key is longer than S3 allows."""
         available = MAX_KEY_BYTES - len(self.key(tp, "", 0).encode()) + len(self._padded(0))
         rejected: Rejections = []
@@ -309,7 +307,7 @@ class RecordPipeline:
         batch: pa.RecordBatch,
         source: BatchSource,
         heads: pa.BinaryArray | None,
-        rows: npt.NDArray[np.intp],
+        rows: Indices,
         target: Schema,
     ) -> pa.BinaryArray:
         """Encodes `rows` of the batch under the schema `target`."""
@@ -330,7 +328,7 @@ class RecordPipeline:
         return self.format.encode(converted.values)
 
 
-def _mask(converted: Converted, rejected: Rejections) -> npt.NDArray[np.bool_]:
+def _mask(converted: Converted, rejected: Rejections) -> Mask:
     """A mask of the null and the rejected rows."""
     mask = np.zeros(len(converted.values), np.bool_) if converted.nulls is None else converted.nulls.copy()
     mask[[row for row, _ in rejected]] = True

@@ -13,16 +13,14 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sink_job.arrow.arrays import Indices, Integers, Mask
 from sink_job.ledger.state import SourceRange
 from sink_job.records.batch import NO_SCHEMA, Rows
 from sink_job.rotation.types import ObjectId
 from sink_job.writer.large_batches import Prepare, prepared_parts
 from sink_job.writer.row_slices import RowSelection, RowSlice, row_slices
-
-Indices = npt.NDArray[np.intp]
 
 
 class Member(Protocol):
@@ -129,7 +127,7 @@ def _rows_by_id(rows: Rows) -> Iterator[tuple[ObjectId, Indices]]:
             yield ObjectId(path, None if schema == NO_SCHEMA else rows.schema_ids[schema]), of_path[schemas == schema]
 
 
-def _in_sources(o: Member, clock: int, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _in_sources(o: Member, clock: int, offsets: Integers) -> Mask:
     mask = np.zeros(len(offsets), dtype=np.bool_)
     for source in sources_within(o, int(offsets[0]), int(offsets[-1])):
         if source.clock == clock:

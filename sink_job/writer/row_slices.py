@@ -10,29 +10,27 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sink_job.arrow.arrays import Indices, Integers
 from sink_job.ledger.offset_checksum import hash_offsets
 from sink_job.ledger.state import OffsetChecksum
 from sink_job.writer.record_pipeline import PreparedBatch
-
-Ints = npt.NDArray[np.int64]
 
 
 class RowSelection(NamedTuple):
     """Rows of a batch for one object: the id of the object's schema, and a slice or ascending row numbers."""
 
     schema: str | None
-    rows: slice | npt.NDArray[np.intp]
+    rows: slice | Indices
 
 
 class RowSlice(NamedTuple):
     """Rows for one object: their concatenated bytes, the end of each row in them, their offsets and checksum."""
 
     data: memoryview
-    ends: Ints
-    offsets: Ints
+    ends: Integers
+    offsets: Integers
     checksum: OffsetChecksum
 
 
@@ -61,7 +59,7 @@ def row_slices(prepared: PreparedBatch, choices: Sequence[RowSelection]) -> Iter
 class _Rows:
     """Adjacent rows."""
 
-    def __init__(self, framed: pa.BinaryArray, offsets: Ints) -> None:
+    def __init__(self, framed: pa.BinaryArray, offsets: Integers) -> None:
         _, bounds, data = framed.buffers()
         self._bounds = np.frombuffer(bounds, np.int32, len(framed) + 1, 4 * framed.offset).astype(np.int64)
         self._data = memoryview(data if data is not None else b"")

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from sink_job.api.memory_budget import max_index
 from sink_job.api.s3_limits import MAX_PARTS
 from sink_job.api.spec import ObjectSettings
+from sink_job.arrow.arrays import Integers
 from sink_job.ledger.state import OpenObject
 
 MAX_ENCODED_PARTS: Final = MAX_PARTS * 9 // 10
@@ -68,7 +68,7 @@ class SizeLimits:
         return size.blocks + size.index >= self.total or 0 < self.index <= size.index
 
 
-def check_ranges(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def check_ranges(offsets: Integers) -> Iterator[tuple[int, int]]:
     """The rows `[start, end)` of ascending `offsets` between two checks."""
     bounds = np.flatnonzero(np.diff(offsets // CHECK_EVERY)) + 1
     return itertools.pairwise(dict.fromkeys((0, *bounds.tolist(), len(offsets))))

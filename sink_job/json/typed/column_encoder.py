@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Bytes, Integers
 from sink_job.arrow.json_columns import NotByColumn, UnusualValues
 from sink_job.avro import column_encoder as avro_column_encoder
 from sink_job.avro.column_encoder import Parts
@@ -81,7 +81,7 @@ class JsonDatumColumns:
         except _ERRORS as error:
             raise UnusualValues(str(error)) from None
 
-    def _can_be_sparse(self, lines: npt.NDArray[np.uint8]) -> bool:
+    def _can_be_sparse(self, lines: Bytes) -> bool:
         """Whether the structs of the texts can have more than MAX_FIELDS fields, with those that are missing."""
         most = len(lines) // 2  # an object has two bytes or more
         return self._max_fields * most > MAX_FIELDS and bool(
@@ -234,7 +234,7 @@ def _check_repeated(size: int) -> None:
         raise UnusualValues("the data are much larger than the values")
 
 
-def _numbers(values: Iterable[int], count: int) -> avro_column_encoder.Integers:
+def _numbers(values: Iterable[int], count: int) -> Integers:
     """Raises OverflowError for an integer of more than 64 bits."""
     return np.fromiter(values, np.int64, count)
 

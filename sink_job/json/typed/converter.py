@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from sink_job.api.schema_section import INFERRED_ID
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Integers
 from sink_job.connect.errors import InvalidSchema, UnknownSchema
 from sink_job.connect.json_decoder import decode_json, decode_reason
 from sink_job.connect.limits import is_text_too_deep
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema, Schema, SchemaType
 from sink_job.converters.base import BatchSource
-from sink_job.converters.registered import Decoded, Decoder, RegisteredConverter, Rows, SchemaSettings
+from sink_job.converters.registered import Decoded, Decoder, RegisteredConverter, SchemaSettings
 from sink_job.converters.wire_format import Framed
 from sink_job.json.converter import JsonConverter
 from sink_job.json.json_schema.converter import JsonDatumDecoder, texts_of
@@ -52,7 +53,7 @@ class JsonValuesConverter(RegisteredConverter):
     def _find(self, topic: str, schema_id: str) -> RegisteredSchema | None:
         return super()._find(topic, schema_id) or _UNRESOLVED
 
-    def _unresolved(self, framed: Framed, rows: Rows, source: BatchSource) -> list[tuple[int, str]]:
+    def _unresolved(self, framed: Framed, rows: Integers, source: BatchSource) -> list[tuple[int, str]]:
         """The first row that needs a schema, which the driver has not resolved yet."""
         for schema_id in framed.ids:
             try:

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Mask
 from sink_job.arrow.json_columns import NotByColumn, UnusualValues
 from sink_job.avro.encoder import datum_encoder
 from sink_job.connect.errors import VALUE_ERRORS
 from sink_job.connect.limits import deeper
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Schema, is_recursive
-from sink_job.converters.base import Mask
 from sink_job.json.typed.column_encoder import JsonDatumColumns, ReaderOf
 from sink_job.records.fields import Rejections
 

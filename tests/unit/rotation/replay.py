@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from sink_job.arrow.arrays import Indices, Integers
 from sink_job.records.batch import NO_SCHEMA, REJECTED, REJECTED_PATH, Rows, SchemaCheck
 from sink_job.rotation.policy import RotationPolicy
 from sink_job.rotation.rotator import Rotator
-from sink_job.rotation.row_index import Indices
 from sink_job.rotation.types import Append, Close, ObjectId, OpenObjectState, RotationState, Step
 from tests.unit.rotation.oracle import NaiveObject, NaiveRotator, OneRecord, check_of, projected_size
 
@@ -38,7 +37,7 @@ def rows_of(records: Sequence[OneRecord], closes: SchemaCheck | None = None) -> 
     schema_codes = [NO_SCHEMA if r.schema is None else schemas.index(r.schema) for r in records]
     sizes = np.array([r.size for r in records], np.int64)
 
-    def projected_sizes(schema: str, rows: Indices) -> npt.NDArray[np.int64]:
+    def projected_sizes(schema: str, rows: Indices) -> Integers:
         return np.array([projected_size(size, schema) for size in sizes[rows].tolist()], np.int64)
 
     timed = any(r.time is not None for r in records)

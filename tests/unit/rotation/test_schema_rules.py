@@ -6,12 +6,11 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import numpy.typing as npt
 
+from sink_job.arrow.arrays import Indices, Integers
 from sink_job.partitioning.time_zones import HOUR, zone
 from sink_job.rotation.policy import RotationPolicy
 from sink_job.rotation.rotator import Rotator
-from sink_job.rotation.row_index import Indices
 from sink_job.rotation.schedule import Schedule
 from sink_job.rotation.types import ObjectId, RotationState
 from tests.unit.rotation.oracle import CheckedPolicy, OneRecord
@@ -149,7 +148,7 @@ def test_with_scope_object_projected_records_count_for_max_bytes_too() -> None:
 def test_the_size_under_another_schema_is_computed_only_for_records_that_are_projected() -> None:
     asked: list[tuple[str, list[int]]] = []
 
-    def sizes(schema: str, rows: Indices) -> npt.NDArray[np.int64]:
+    def sizes(schema: str, rows: Indices) -> Integers:
         asked.append((schema, rows.tolist()))
         return np.ones(len(rows), np.int64)
 
