@@ -25,8 +25,8 @@ from sink_job.api.enums import TimestampFormat
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow import json_columns
 from sink_job.arrow.json_columns import NotByColumn, Texts, UnusualValues
+from sink_job.arrow.varints import read_long
 from sink_job.avro.column_checks import data_check
-from sink_job.avro.row_decoder import read_long
 from sink_job.avro.schema import AvroField, AvroType
 from sink_job.connect import logical_types
 from sink_job.connect.json_encoder import JsonOptions, json_encoder, json_text

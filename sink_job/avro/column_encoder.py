@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Bytes, Integers, Mask
 from sink_job.arrow.json_columns import UnusualValues
+from sink_job.arrow.varints import encode_longs
 
 
 class Short(NamedTuple):
@@ -29,24 +30,13 @@ class Short(NamedTuple):
 Parts = list[Any]
 """The parts of each row, each a `Short` or a binary column. A row is the concatenation of its parts."""
 
-_VARINT: Final = np.arange(0, 70, 7, dtype=np.uint64)
 MAX_BYTES: Final = 1 << 30
 """The maximum of the bytes of a column: well below the limit of Arrow's offsets."""
 
 
 def longs(values: Integers) -> Short:
-    """The variable-length zigzag form of integers of 64 bits."""
-    zigzag = ((values << 1) ^ (values >> 63)).view(np.uint64)
-    highest = int(zigzag.max()) if len(zigzag) else 0
-    width = max(1, -(-highest.bit_length() // 7))
-    if width == 1:
-        return _bytes(zigzag.astype(np.uint8))
-    rest = zigzag[:, None] >> _VARINT[:width]
-    used = rest > 0
-    used[:, 0] = True
-    data = (rest & np.uint64(0x7F)).astype(np.uint8)
-    data[:, :-1] |= used[:, 1:].view(np.uint8) << np.uint8(7)
-    return Short(data, used)
+    """Longs, of 1 to 10 bytes each."""
+    return Short(*encode_longs(values))
 
 
 def constant(value: bytes, rows: int) -> Short:

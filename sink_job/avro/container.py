@@ -18,6 +18,7 @@ from isal import isal_zlib
 from sink_job.api.enums import CompressionCodec
 from sink_job.api.format_section import FormatSpec
 from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.varints import encode_long
 from sink_job.formats.base import Block
 from sink_job.formats.compression import Gzip, Zstd
 from sink_job.formats.datum_rows import datums
@@ -55,7 +56,7 @@ class AvroContainer:
     def block(self, rows: bytes, position: int) -> Block:
         batches = list(datums(rows))
         data = self._codec.compress(b"".join(map(arrow_columns.text, batches)))
-        return Block(b"".join((long(sum(map(len, batches))), long(len(data)), data, self._sync)))
+        return Block(b"".join((encode_long(sum(map(len, batches))), encode_long(len(data)), data, self._sync)))
 
     def footer(self, indexes: Sequence[bytes]) -> bytes:
         return b""
@@ -96,19 +97,8 @@ def _snappy(data: bytes) -> bytes:
 
 def _string_map(entries: Mapping[str, bytes]) -> bytes:
     content = b"".join(_sized(name.encode()) + _sized(value) for name, value in entries.items())
-    return long(len(entries)) + content + long(0)
+    return encode_long(len(entries)) + content + encode_long(0)
 
 
 def _sized(data: bytes) -> bytes:
-    return long(len(data)) + data
-
-
-def long(value: int) -> bytes:
-    """A non-negative long of Avro: zigzag, in groups of 7 bits."""
-    value <<= 1
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
+    return encode_long(len(data)) + data

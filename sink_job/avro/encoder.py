@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
+from sink_job.arrow.varints import encode_long
 from sink_job.avro.from_connect import avro_type, enum_symbols, fixed_size, is_text_map, is_union, logical_name
 from sink_job.connect import logical_types
 from sink_job.connect.errors import InvalidFieldValue, InvalidSchema, InvalidValue
@@ -83,25 +84,6 @@ def value_encoder(schema: Schema, settings: DatumSettings) -> Encode:
     encode = compiler.encode(schema, {})
     compiler.check_defaults()
     return encode
-
-
-def encode_long(value: int) -> bytes:
-    """The variable-length zigzag form of an integer of 64 bits."""
-    zigzag = value << 1 if value >= 0 else (~value << 1) | 1
-    return _SHORT[zigzag] if zigzag < len(_SHORT) else _varint(zigzag)
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
-
-
-_SHORT: Final = [_varint(value) for value in range(0x4000)]
-"""The forms of at most two bytes."""
 
 
 class _Compiler:

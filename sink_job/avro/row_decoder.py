@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
+from sink_job.arrow.varints import read_long
 from sink_job.avro.schema import AvroType
 from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.limits import VALUE_TOO_DEEP
@@ -46,22 +47,6 @@ class DatumReader:
         if end != len(data):
             raise ValueError(f"the value has {len(data) - end} bytes after its Avro data")
         return value
-
-
-def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """A variable-length zigzag integer of 64 bits. Longer ones lose their upper bits, as in Avro's Java decoder."""
-    byte = data[at]
-    at += 1
-    value, shift = byte & 0x7F, 7
-    while byte & 0x80:
-        if shift > 63:
-            raise ValueError("an integer has more than 10 bytes")
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-    value &= 0xFFFFFFFFFFFFFFFF
-    return (value >> 1) ^ -(value & 1), at
 
 
 def _read_int(data: bytes, at: int) -> tuple[object, int]:

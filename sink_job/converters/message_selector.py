@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Integers
+from sink_job.arrow.varints import encode_varint, read_varint, signed
 from sink_job.records.fields import Rejections
 
 Indexes = tuple[int, ...]
@@ -34,14 +35,14 @@ _MAX_BYTES: Final = 5
 
 def read_indexes(data: bytes) -> tuple[Indexes, int]:
     """The message indexes at the start of `data`, and the position after them. Raises ValueError."""
-    count, at = _read_varint(data, 0)
+    count, at = _read_index(data, 0)
     if count == 0:
         return FIRST, at
     if not 0 < count <= _MAX_DEPTH:
         raise ValueError(f"the value has {count} message indexes")
     indexes: list[int] = []
     for _ in range(count):
-        index, at = _read_varint(data, at)
+        index, at = _read_index(data, at)
         indexes.append(index)
     return tuple(indexes), at
 
@@ -49,20 +50,18 @@ def read_indexes(data: bytes) -> tuple[Indexes, int]:
 def read_uint32(data: bytes, at: int) -> tuple[int, int]:
     """The varint at the position `at`, and the position after it. Raises ValueError. Bits above the lowest 32 are
     ignored, as protobuf-java's readUInt32 does."""
-    value = 0
-    for position in range(_MAX_BYTES):
-        if at + position >= len(data):
-            raise ValueError(f"the value ends within its message indexes, after {len(data)} bytes")
-        byte = data[at + position]
-        value |= (byte & 0x7F) << 7 * position
-        if byte < 0x80:
-            return value & 0xFFFFFFFF, at + position + 1
-    raise ValueError("the value has a message index of more than 5 bytes")
+    try:
+        value, end = read_varint(data, at, _MAX_BYTES)
+    except IndexError:
+        raise ValueError(f"the value ends within its message indexes, after {len(data)} bytes") from None
+    except ValueError:
+        raise ValueError(f"the value has a message index of more than {_MAX_BYTES} bytes") from None
+    return value & 0xFFFFFFFF, end
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_index(data: bytes, at: int) -> tuple[int, int]:
     value, end = read_uint32(data, at)
-    return (value >> 1) ^ -(value & 1), end
+    return signed(value), end
 
 
 Selector = tuple[int, ...] | int | str
@@ -135,16 +134,8 @@ def read_name(data: bytes) -> tuple[str, int]:
 
 def name_selector(name: bytes) -> bytes:
     """The selector of Apicurio for a message with this name."""
-    text = _NAME_TAG + _varint(len(name)) + name
-    return _varint(len(text)) + text
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
+    text = _NAME_TAG + encode_varint(len(name)) + name
+    return encode_varint(len(text)) + text
 
 
 _NAME_TAG: Final = b"\x0a"

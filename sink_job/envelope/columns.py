@@ -20,7 +20,9 @@ from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow import json_columns
 from sink_job.arrow.arrays import Integers, Mask
 from sink_job.arrow.json_columns import one
-from sink_job.avro.encoder import TIMESTAMP_MS, encode_long
+from sink_job.arrow.varints import encode_long
+from sink_job.avro import column_encoder
+from sink_job.avro.encoder import TIMESTAMP_MS
 from sink_job.connect import logical_types
 from sink_job.envelope.schema import TIMESTAMP_TYPES
 from sink_job.records.fields import Rejections
@@ -189,21 +191,8 @@ def _sized(values: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def longs(values: npt.NDArray[Any]) -> pa.BinaryArray:
-    """The data of longs: variable-length zigzag, as `encode_long`."""
-    signed = values.astype(np.int64)
-    zigzag = ((signed << 1) ^ (signed >> 63)).astype(np.uint64)
-    groups = zigzag[:, None] >> _SHIFTS
-    is_used = groups != 0
-    is_used[:, 0] = True
-    data = (groups & np.uint64(0x7F)).astype(np.uint8)
-    data[:, :-1] |= np.where(is_used[:, 1:], 0x80, 0).astype(np.uint8)
-    ends = np.concatenate(([0], np.cumsum(is_used.sum(1)))).astype(np.int32)
-    content = pa.py_buffer(data[is_used].tobytes())
-    return pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(ends), content])
-
-
-_SHIFTS: Final = np.arange(0, 70, 7).astype(np.uint64)
-"""The first bit of each of the ten groups of 7 bits."""
+    """The data of longs."""
+    return column_encoder.joined([column_encoder.longs(values.astype(np.int64))], len(values))
 
 
 # -- both --------------------------------------------------------------------------------------------------------------

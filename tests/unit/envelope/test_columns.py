@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sink_job.avro.encoder import encode_long
+from sink_job.arrow.varints import encode_long
 from sink_job.envelope.columns import longs
 
 
