@@ -23,14 +23,13 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from bench import data
 from sink_job.api.enums import ConverterType
-from sink_job.avro import converter as avro_converter
+from sink_job.arrow import columnar
 from sink_job.codecs.converters import converter_for
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource
 from sink_job.converters.registered import SchemaSettings
 from sink_job.converters.wire_format import Framing, Layout
 from sink_job.json.lines import JsonLines
-from sink_job.protobuf import converter as protobuf_converter
 from sink_job.protobuf.compiler import compile_schema
 
 BATCH_BYTES: Final = 1_000_000
@@ -134,8 +133,7 @@ def _converters() -> list[tuple[str, ConverterType]]:
 
 def measure(name: str, kind: ConverterType, *, large: bool, repeat: int) -> Row:
     """Converts the same batches `repeat` times, to JSON lines."""
-    avro_converter.MIN_ROWS = 1 << 60 if name == ONE_BY_ONE else 16
-    protobuf_converter.MIN_ROWS = 1 << 60 if name == PROTOBUF_ONE_BY_ONE else 16
+    columnar.MIN_ROWS = 1 << 60 if name in (ONE_BY_ONE, PROTOBUF_ONE_BY_ONE) else 16
     batches, schemas = batches_of(kind, large=large)
     converter, lines, source = converter_for(kind, (), schemas=schemas), JsonLines(kind), BatchSource("bench")
 

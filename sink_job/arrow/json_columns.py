@@ -16,19 +16,12 @@ import pyarrow.compute as pc
 
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Integers
+from sink_job.arrow.columnar import UnusualValues
 from sink_job.arrow.utf8 import is_utf8
 
 Texts = Callable[[pa.Array], pa.BinaryArray]
 
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
-
-
-class NotByColumn(Exception):
-    """A type is not read by column."""
-
-
-class UnusualValues(ValueError):
-    """A column has values that must be read one by one."""
 
 
 def integers(column: pa.Array) -> pa.BinaryArray:

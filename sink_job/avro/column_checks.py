@@ -13,7 +13,7 @@ from msgspec import structs
 
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow import json_columns
-from sink_job.arrow.json_columns import NotByColumn, UnusualValues
+from sink_job.arrow.columnar import NotColumnar, UnusualValues
 from sink_job.arrow.utf8 import is_utf8
 from sink_job.avro.encoder import RANGES, value_encoder
 from sink_job.avro.schema import AvroType
@@ -36,7 +36,7 @@ _UNCHECKED: Final = {"boolean", "long", "float", "double", "bytes"}
 def data_check(avro: AvroType, schema: Schema, settings: DatumSettings) -> Check:
     """The check of data of a type with the schema `schema`, from the columns of its reading schema.
 
-    Raises NotByColumn if the type is not read by column.
+    Raises NotColumnar if the type is not read by column.
     """
     return _Compiler(settings).check(avro, schema, ())
 
@@ -47,7 +47,7 @@ class _Compiler:
 
     def check(self, avro: AvroType, schema: Schema, enclosing: tuple[AvroType, ...]) -> Check:
         if len(enclosing) > MAX_DEPTH or avro in enclosing:
-            raise NotByColumn("a type is deep or recursive")
+            raise NotColumnar("a type is deep or recursive")
         inner = (*enclosing, avro)
         match avro.kind:
             case "union" if avro.nullable is not None:
@@ -65,7 +65,7 @@ class _Compiler:
 
     def _entry(self, avro: AvroType, keys: Schema, values: Schema, enclosing: tuple[AvroType, ...]) -> Check:
         if keys.optional and self._settings.is_parquet:
-            raise NotByColumn("null keys are not checked by column")
+            raise NotColumnar("null keys are not checked by column")
         types = {"key": keys, "value": values}
         inner = (*enclosing, avro)
         return _struct([self.check(field.type, types[field.name], inner) for field in avro.fields])
@@ -76,7 +76,7 @@ class _Compiler:
             return lambda column: json_columns.check_range(column, *RANGES[name])
         match avro.kind:
             case "string" if name == "uuid" and self._settings.is_parquet:
-                raise NotByColumn("a UUID is not checked by column")
+                raise NotColumnar("a UUID is not checked by column")
             case "string":
                 return _utf8
             case "int":
@@ -87,7 +87,7 @@ class _Compiler:
                 return _decimals(schema, self._settings)
         if avro.kind in _UNCHECKED:
             return _nothing
-        raise NotByColumn(f"{avro.kind} is not read by column")
+        raise NotColumnar(f"{avro.kind} is not read by column")
 
 
 def _nothing(column: pa.Array) -> None:

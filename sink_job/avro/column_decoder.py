@@ -24,7 +24,8 @@ import pyruhvro
 from sink_job.api.enums import TimestampFormat
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow import json_columns
-from sink_job.arrow.json_columns import NotByColumn, Texts, UnusualValues
+from sink_job.arrow.columnar import NotColumnar, UnusualValues
+from sink_job.arrow.json_columns import Texts
 from sink_job.arrow.varints import read_long
 from sink_job.avro.column_checks import data_check
 from sink_job.avro.schema import AvroField, AvroType
@@ -64,7 +65,7 @@ class AvroColumnDecoder:
     ) -> None:
         """With `datums` the results are the data, which are only checked.
 
-        Raises NotByColumn if the type, or the type of a field, is not read by column.
+        Raises NotColumnar if the type, or the type of a field, is not read by column.
         """
         compiled = TypeCompiler(options)
         self._check = None if datums is None else data_check(avro, schema, datums)
@@ -149,9 +150,9 @@ class TypeCompiler:
         self._options = options
 
     def texts(self, avro: AvroType, schema: Schema, depth: int) -> Texts:
-        """Raises NotByColumn."""
+        """Raises NotColumnar."""
         if depth > MAX_DEPTH or schema.type is SchemaType.REFERENCE:
-            raise NotByColumn("a type is deep or recursive")
+            raise NotColumnar("a type is deep or recursive")
         match avro.kind:
             case "union" if avro.nullable is not None:
                 texts = self.texts(avro.nullable, schema, depth + 1)
@@ -178,11 +179,11 @@ class TypeCompiler:
             return json_columns.symbols(avro.symbols)
         if avro.kind in _SCALARS:
             return _SCALARS[avro.kind]
-        raise NotByColumn(f"{avro.kind} is not read by column")
+        raise NotColumnar(f"{avro.kind} is not read by column")
 
     def _integers(self, avro: AvroType, schema: Schema) -> Texts:
         if schema.type in (SchemaType.INT8, SchemaType.INT16):
-            raise NotByColumn("a small integer is not read by column")
+            raise NotColumnar("a small integer is not read by column")
         texts: Texts = json_columns.integers
         if self._options.timestamps is TimestampFormat.ISO and schema.name in _TIMES:
             texts = json_columns.converted(json_encoder(schema, self._options))
@@ -222,14 +223,14 @@ ReadField = Callable[[pa.Array], list[object]]
 
 
 def _field_reader(avro: AvroType, schema: Schema, path: list[str]) -> ReadField:
-    """The function for the values of a field. Raises NotByColumn."""
+    """The function for the values of a field. Raises NotColumnar."""
     inner = avro.nullable or avro
     if schema.optional and schema.default is not None:
-        raise NotByColumn("a field that takes its default is not read by column")
+        raise NotColumnar("a field that takes its default is not read by column")
     if not path:
         return _leaf(inner)
     if inner.kind != "record":
-        raise NotByColumn(f"a field of {inner.kind} is not read by column")
+        raise NotColumnar(f"a field of {inner.kind} is not read by column")
     for position, (field, of_field) in enumerate(zip(inner.fields, schema.fields, strict=True)):
         if field.name == path[0]:
             return _child(position, field, _field_reader(field.type, of_field.schema, path[1:]))
@@ -242,7 +243,7 @@ def _child(position: int, field: AvroField, read: ReadField) -> ReadField:
 
 def _leaf(avro: AvroType) -> ReadField:
     if avro.kind not in _FIELD_TYPES:
-        raise NotByColumn(f"a field of type {avro.kind} is not read by column")
+        raise NotColumnar(f"a field of type {avro.kind} is not read by column")
     if avro.kind == "enum":
         symbols: list[Any] = avro.symbols
         return lambda column: [None if index is None else symbols[index] for index in column.to_pylist()]

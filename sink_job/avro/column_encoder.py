@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Bytes, Integers, Mask
-from sink_job.arrow.json_columns import UnusualValues
+from sink_job.arrow.columnar import UnusualValues
 from sink_job.arrow.varints import encode_longs
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from sink_job.arrow import json_columns
-from sink_job.arrow.json_columns import NotByColumn, ProjectedField, Texts, UnusualValues
+from sink_job.arrow.columnar import NotColumnar, UnusualValues
+from sink_job.arrow.json_columns import ProjectedField, Texts
 from sink_job.avro.column_decoder import AvroColumnDecoder, TypeCompiler
 from sink_job.avro.schema import AvroType
 from sink_job.connect.json_encoder import JsonOptions, json_text
@@ -22,7 +23,7 @@ class ColumnProjector:
     """Writes data of one type under another schema by column."""
 
     def __init__(self, avro: AvroType, source: Schema, target: Schema, options: JsonOptions) -> None:
-        """`source` is the schema of `avro` and can be projected to `target`. Raises NotByColumn."""
+        """`source` is the schema of `avro` and can be projected to `target`. Raises NotColumnar."""
         self._decoder = AvroColumnDecoder(avro, source, (), options)
         self._texts = _texts(avro.nullable or avro, source, target, options)
 
@@ -37,7 +38,7 @@ class ColumnProjector:
 def _texts(avro: AvroType, source: Schema, target: Schema, options: JsonOptions) -> Texts:
     positions = {field.name: position for position, field in enumerate(source.fields)}
     if avro.kind != "record" or positions.keys().isdisjoint(field.name for field in target.fields):
-        raise NotByColumn("the value is not a record with a field of the target")
+        raise NotColumnar("the value is not a record with a field of the target")
     parts = [_part(avro, source, positions.get(field.name), field, options) for field in target.fields]
     return json_columns.projected_structs(parts)
 
@@ -46,7 +47,7 @@ def _part(avro: AvroType, source: Schema, position: int | None, field: Field, op
     if position is None:
         return ProjectedField(field.name, None, constant=json_text(field.schema, None, options))
     if not _is_same_form(source.fields[position].schema, field.schema):
-        raise NotByColumn(f"the field {field.name} is not projected by column")
+        raise NotColumnar(f"the field {field.name} is not projected by column")
     texts = TypeCompiler(options).texts(avro.fields[position].type, field.schema, 1)
     return ProjectedField(field.name, position, texts)
 

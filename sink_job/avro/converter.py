@@ -7,14 +7,14 @@ A record is decoded by column where a sound library does it (`sink_job.avro.colu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sink_job.arrow import columns as arrow_columns
-from sink_job.arrow.json_columns import NotByColumn, UnusualValues
+from sink_job.arrow.columnar import UnusualValues, columnar_or_row_wise, if_columnar
 from sink_job.avro.column_decoder import AvroColumnDecoder
 from sink_job.avro.column_projection import ColumnProjector
 from sink_job.avro.connect_values import normaliser
@@ -34,9 +34,6 @@ from sink_job.converters.batch_split import halved, is_large
 from sink_job.converters.projection import projected_texts
 from sink_job.converters.registered import Decoded, RegisteredConverter, SchemaSettings
 from sink_job.records.fields import MISSING, Rejections
-
-MIN_ROWS = 16
-"""Fewer rows are decoded faster one by one."""
 
 
 class AvroConverter(RegisteredConverter):
@@ -78,30 +75,28 @@ class AvroDecoder:
         """See `Decoder.decode`."""
         if self._limit is not None and is_large(payload, self._limit):
             return halved(payload, self.decode)
-        if self._columns is not None and len(payload) >= MIN_ROWS:
-            try:
-                return self._columns.decode(payload)
-            except UnusualValues:
-                pass
-        return self._rows.decode(payload)
+        columnar = None if self._columns is None else self._columns.decode
+        return columnar_or_row_wise(payload, columnar, self._rows.decode)
 
     def project(self, payload: pa.BinaryArray, target: Schema) -> pa.BinaryArray:
         """See `ProjectingDecoder.project`."""
         if self._datums is not None:
             return projected_datums(self._rows.values(payload), self.schema, target, self._datums)
-        projector = self._projector(target) if len(payload) >= MIN_ROWS else None
-        if projector is not None:
-            try:
-                return projector.project(payload)
-            except UnusualValues:
-                pass
+        return columnar_or_row_wise(
+            payload, partial(self._projected_columns, target), partial(self._projected_rows, target)
+        )
+
+    def _projected_columns(self, target: Schema, payload: pa.BinaryArray) -> pa.BinaryArray:
+        projector = self._projector(target)  # compiled only for enough rows
+        if projector is None:
+            raise UnusualValues("the projection has no columnar form")
+        return projector.project(payload)
+
+    def _projected_rows(self, target: Schema, payload: pa.BinaryArray) -> pa.BinaryArray:
         return projected_texts(self._rows.values(payload), self.schema, target, self._options)
 
     def _projector_to(self, target: Schema) -> ColumnProjector | None:
-        try:
-            return ColumnProjector(self._avro, self.schema, target, self._options)
-        except NotByColumn:
-            return None
+        return if_columnar(lambda: ColumnProjector(self._avro, self.schema, target, self._options))
 
 
 def _column_decoder(
@@ -109,10 +104,7 @@ def _column_decoder(
 ) -> AvroColumnDecoder | None:
     if datums is not None and not passes(avro, schema, datums):
         return None
-    try:
-        return AvroColumnDecoder(avro, schema, fields, options, datums)
-    except NotByColumn:
-        return None
+    return if_columnar(lambda: AvroColumnDecoder(avro, schema, fields, options, datums))
 
 
 _Write = Callable[[bytes, object], bytes]

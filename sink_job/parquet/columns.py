@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.arrow import columns as arrow_columns
-from sink_job.arrow.json_columns import UnusualValues
+from sink_job.arrow.columnar import UnusualValues
 from sink_job.avro.schema import AvroType
 from sink_job.avro.to_connect import logical_type
 

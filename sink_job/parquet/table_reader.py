@@ -6,11 +6,12 @@ By column with pyruhvro where it reads the type, and else one by one. Both give 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 
-from sink_job.arrow.json_columns import UnusualValues
+from sink_job.arrow.columnar import columnar_or_row_wise
 from sink_job.avro import row_decoder as avro_row_decoder
 from sink_job.avro.column_decoder import MAX_DEPTH, DataReader
 from sink_job.avro.from_connect import avro_type
@@ -24,8 +25,6 @@ from sink_job.connect.schema import Schema
 from sink_job.parquet.columns import column_types, raw_type, symbols_size, typed, with_dictionaries
 from sink_job.parquet.types import arrow_schema
 
-MIN_ROWS: Final = 16
-"""Fewer rows are read faster one by one."""
 MAX_SHARED: Final = 1.2
 """The maximum size of all that was read, in multiples of the columns that are made of it. A column that shares a part
 of it keeps all of it in memory."""
@@ -59,14 +58,11 @@ class ParquetTableReader:
     def table(self, datums: pa.BinaryArray) -> pa.Table:
         """The table of `datums`, none of which is null: data of `avro_schema(schema, settings)` that a converter has
         accepted. Raises ValueError for data that is not valid, which is an internal error."""
-        if self._columns is not None and len(datums) >= MIN_ROWS:
-            try:
-                return self._table(self._columns.read(datums))
-            except UnusualValues:
-                pass
-        return self._table(self._rows.read(datums))
+        columnar = None if self._columns is None else partial(self._table_of, self._columns.read)
+        return columnar_or_row_wise(datums, columnar, partial(self._table_of, self._rows.read))
 
-    def _table(self, rows: pa.StructArray) -> pa.Table:
+    def _table_of(self, read: Callable[[pa.BinaryArray], pa.StructArray], datums: pa.BinaryArray) -> pa.Table:
+        rows = read(datums)
         if rows.null_count:
             raise ValueError("a row of an object is null")
         columns = [of_field(rows.field(number)) for number, of_field in enumerate(self._fields)]

@@ -22,7 +22,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError
 
 from sink_job.arrow import columns as arrow_columns
-from sink_job.arrow.json_columns import NotByColumn, UnusualValues
+from sink_job.arrow.columnar import NotColumnar, UnusualValues
 from sink_job.connect.json_encoder import JsonOptions
 from sink_job.connect.schema import Schema
 from sink_job.converters.registered import Decoded
@@ -40,9 +40,9 @@ class ProtobufColumnDecoder:
     """Decodes messages of one type by column."""
 
     def __init__(self, message: Descriptor, schema: Schema, fields: tuple[str, ...], options: JsonOptions) -> None:
-        """Raises NotByColumn if the type, or the type of a field, is not read by column."""
+        """Raises NotColumnar if the type, or the type of a field, is not read by column."""
         if message.full_name in WRAPPERS:
-            raise NotByColumn("a wrapper as the whole message is not read by column")
+            raise NotColumnar("a wrapper as the whole message is not read by column")
         reading = reading_message(message)
         self._message = message_class(message)
         self._has_required = has_required(message)

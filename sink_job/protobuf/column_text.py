@@ -17,7 +17,8 @@ from sink_job.api.enums import TimestampFormat
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow import json_columns
 from sink_job.arrow.arrays import Integers
-from sink_job.arrow.json_columns import NotByColumn, Texts, UnusualValues
+from sink_job.arrow.columnar import NotColumnar, UnusualValues
+from sink_job.arrow.json_columns import Texts
 from sink_job.connect.errors import InvalidValue
 from sink_job.connect.json_encoder import JsonOptions, json_encoder, json_text
 from sink_job.connect.schema import Schema, SchemaType
@@ -36,7 +37,7 @@ Pick = Callable[[list[pa.Array]], pa.Array]
 
 
 def message_texts(message: Descriptor, schema: Schema, options: JsonOptions) -> Texts:
-    """Raises NotByColumn."""
+    """Raises NotColumnar."""
     return _Compiler(options).message(message, schema)
 
 
@@ -86,18 +87,18 @@ class _Compiler:
         if schema.keys.type is SchemaType.STRING and key.type == _F.TYPE_STRING:
             return _text_keys(json_columns.maps(values))
         if key.message_type is not None or key.type == _F.TYPE_ENUM:
-            raise NotByColumn("such keys of a map are not read by column")
+            raise NotColumnar("such keys of a map are not read by column")
         return _pairs(keys, values)
 
     def _unset(self, field: FieldDescriptor, schema: Schema) -> bytes:
         """The text of a message that is not set in the entry of a map."""
         message = field.message_type
         if message.full_name in LOGICAL:
-            raise NotByColumn("a logical type in a map is not read by column")
+            raise NotColumnar("a logical type in a map is not read by column")
         try:
             return json_text(schema, converter(message)(message_class(message)()), self._options)
         except InvalidValue as error:  # such as a date within it, which is not valid when it is not set
-            raise NotByColumn(f"a message that is not set is not valid: {error}") from None
+            raise NotColumnar(f"a message that is not set is not valid: {error}") from None
 
     def _value(self, field: FieldDescriptor, schema: Schema) -> Texts:
         message = field.message_type
@@ -110,7 +111,7 @@ class _Compiler:
         if field.type in _UNSIGNED:
             return _unsigned
         if schema.type not in _SCALARS:
-            raise NotByColumn(f"{schema.type} is not read by column")
+            raise NotColumnar(f"{schema.type} is not read by column")
         return _SCALARS[schema.type]
 
     def _logical(self, message: Descriptor, schema: Schema) -> Texts:
@@ -231,9 +232,9 @@ ReadField = Callable[[pa.Array], list[object]]
 
 
 def field_values(message: Descriptor, path: list[str]) -> ReadField:
-    """The function for the values of a field. Raises NotByColumn."""
+    """The function for the values of a field. Raises NotColumnar."""
     if not path:
-        raise NotByColumn("a whole message is not read as a field by column")
+        raise NotColumnar("a whole message is not read as a field by column")
     by_name = {field.name: field for field in message.fields}
     for name, members, pick in parts_of(message):
         if name != path[0]:
@@ -241,7 +242,7 @@ def field_values(message: Descriptor, path: list[str]) -> ReadField:
         if members is None:
             return _picked(pick, _inner_values(by_name[name], path[1:]))
         if len(path) == 1:
-            raise NotByColumn("a field that is a oneof is not read by column")
+            raise NotColumnar("a field that is a oneof is not read by column")
         columns = columns_of(message)
         fields = [columns[position] for position in members]
         found = [(at, field) for at, field in enumerate(fields) if field.name == path[1]]
@@ -262,7 +263,7 @@ def _missing(column: pa.Array) -> list[object]:
 
 def _inner_values(field: FieldDescriptor, path: list[str]) -> ReadField:
     if field.is_repeated:
-        raise NotByColumn("a field that is repeated is not read by column")
+        raise NotColumnar("a field that is repeated is not read by column")
     if path and field.message_type is not None and field.message_type.full_name not in LOGICAL:
         return field_values(field.message_type, path)
     if path:
@@ -272,7 +273,7 @@ def _inner_values(field: FieldDescriptor, path: list[str]) -> ReadField:
     if field.message_type is not None and field.message_type.full_name in READERS:
         return _time_values(field.message_type)
     if field.type not in _LEAVES:
-        raise NotByColumn("such a field is not read by column")
+        raise NotColumnar("such a field is not read by column")
     return _LEAVES[field.type]
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from sink_job.arrow.json_columns import NotByColumn
+from sink_job.arrow.columnar import NotColumnar
 from sink_job.protobuf.files import is_map
 
 _F: Final = FieldDescriptor
@@ -22,7 +22,7 @@ MAX_COLUMNS: Final = 5_000
 def reading_message(message: Descriptor) -> Descriptor:
     """The message that ptars gets instead of `message`. Its fields have the same numbers.
 
-    Raises NotByColumn if the type is not read by column.
+    Raises NotColumnar if the type is not read by column.
     """
     _check(message, [0], ())
     file = descriptor_pb2.FileDescriptorProto(name="reading.proto", package=_PACKAGE, syntax="proto3")
@@ -46,13 +46,13 @@ def has_required(message: Descriptor) -> bool:
 
 def _check(message: Descriptor, columns: list[int], enclosing: tuple[str, ...]) -> None:
     if message.full_name in enclosing or len(enclosing) > MAX_DEPTH:
-        raise NotByColumn("a message is recursive or deep")
+        raise NotColumnar("a message is recursive or deep")
     if not message.fields:
-        raise NotByColumn("a message has no fields")
+        raise NotColumnar("a message has no fields")
     for field in message.fields:
         columns[0] += 1
         if columns[0] > MAX_COLUMNS:
-            raise NotByColumn("a message has too many columns")
+            raise NotColumnar("a message has too many columns")
         if field.message_type is not None:
             _check(field.message_type, columns, (*enclosing, message.full_name))
         if is_map(field):
@@ -62,7 +62,7 @@ def _check(message: Descriptor, columns: list[int], enclosing: tuple[str, ...]) 
 def _check_entry(entry: Descriptor) -> None:
     for field in entry.fields:
         if field.type not in (_F.TYPE_MESSAGE, _F.TYPE_GROUP) and field.default_value:
-            raise NotByColumn("an entry of a map has a default")
+            raise NotColumnar("an entry of a map has a default")
 
 
 def _add(file: Any, message: Descriptor, names: dict[str, str], *, is_entry: bool = False) -> None:

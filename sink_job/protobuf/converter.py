@@ -18,7 +18,7 @@ from msgspec import structs
 
 from sink_job.api.recursion import recursion_limit
 from sink_job.arrow import columns as arrow_columns
-from sink_job.arrow.json_columns import NotByColumn, UnusualValues
+from sink_job.arrow.columnar import columnar_or_row_wise, if_columnar
 from sink_job.avro.encoder import datum_encoder
 from sink_job.avro.passthrough import projected_datums
 from sink_job.connect.errors import InvalidSchema, InvalidValue, rejecting
@@ -46,9 +46,6 @@ from sink_job.protobuf.files import ProtobufFiles
 from sink_job.protobuf.row_decoder import MessageReader
 from sink_job.protobuf.to_connect import connect_schema
 from sink_job.records.fields import MISSING, Rejections
-
-MIN_ROWS = 16
-"""Fewer rows are decoded faster one by one."""
 
 
 class ProtobufConverter(RegisteredConverter):
@@ -191,19 +188,16 @@ class ProtobufDecoder:
         self._options = options
         self._datums = datums
         self._rows = ProtobufRowDecoder(message, self.schema, fields, options, datums)
-        self._columns = None if datums is not None else _column_decoder(message, self.schema, fields, options)
+        columnar = partial(ProtobufColumnDecoder, message, self.schema, fields, options)
+        self._columns = if_columnar(columnar) if datums is None else None
         self._limit = TextLimit(self.schema) if datums is None else None
 
     def decode(self, payload: pa.BinaryArray) -> Decoded:
         """See `Decoder.decode`."""
         if self._limit is not None and is_large(payload, self._limit):
             return halved(payload, self.decode)
-        if self._columns is not None and len(payload) >= MIN_ROWS:
-            try:
-                return self._columns.decode(payload)
-            except UnusualValues:
-                pass
-        return self._rows.decode(payload)
+        columnar = None if self._columns is None else self._columns.decode
+        return columnar_or_row_wise(payload, columnar, self._rows.decode)
 
     def project(self, payload: pa.BinaryArray, target: Schema) -> pa.BinaryArray:
         """See `ProjectingDecoder.project`."""
@@ -211,15 +205,6 @@ class ProtobufDecoder:
             if self._datums is not None:
                 return projected_datums(self._rows.values(payload), self.schema, target, self._datums)
             return projected_texts(self._rows.values(payload), self.schema, target, self._options)
-
-
-def _column_decoder(
-    message: Descriptor, schema: Schema, fields: tuple[str, ...], options: JsonOptions
-) -> ProtobufColumnDecoder | None:
-    try:
-        return ProtobufColumnDecoder(message, schema, fields, options)
-    except NotByColumn:
-        return None
 
 
 _Write = Callable[[object, int], bytes]

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Bytes, Integers
-from sink_job.arrow.json_columns import NotByColumn, UnusualValues
+from sink_job.arrow.columnar import NotColumnar, UnusualValues
 from sink_job.avro import column_encoder as avro_column_encoder
 from sink_job.avro.column_encoder import Parts
 from sink_job.avro.encoder import MAX_REPEATED, is_uuid, value_encoder, value_range
@@ -54,12 +54,12 @@ class JsonDatumColumns:
     def __init__(
         self, schema: Schema, settings: DatumSettings, reader_of: ReaderOf, reads_any: Callable[[Schema], bool]
     ) -> None:
-        """`reads_any`: see `JsonDatums`. Raises NotByColumn, and InvalidSchema if the output cannot express the
+        """`reads_any`: see `JsonDatums`. Raises NotColumnar, and InvalidSchema if the output cannot express the
         schema."""
         compiler = _Compiler(settings, reader_of, reads_any)
         column = compiler.required(schema)
         if column.type is Any or schema.optional or schema.default is not None:
-            raise NotByColumn("the values are read one by one")
+            raise NotColumnar("the values are read one by one")
         self._encode = column.encode
         self._max_fields = compiler.max_fields
         self._decode = msgspec.json.Decoder(column.type, float_hook=parse_number).decode_lines

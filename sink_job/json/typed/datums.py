@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Mask
-from sink_job.arrow.json_columns import NotByColumn, UnusualValues
+from sink_job.arrow.columnar import UnusualValues, columnar_or_row_wise, if_columnar
 from sink_job.avro.encoder import datum_encoder
 from sink_job.connect.errors import VALUE_ERRORS
 from sink_job.connect.limits import deeper
@@ -45,19 +46,14 @@ class JsonDatums:
         them. Raises InvalidSchema if the output cannot express the schema."""
         self._read = text_reader_of(schema)
         self._encode = datum_encoder(schema, settings)
-        self._columns = _columns(schema, settings, reader_of, reads_any)
+        self._columns = if_columnar(lambda: JsonDatumColumns(schema, settings, reader_of, reads_any))
         self._is_recursive = is_recursive(schema)
 
     def of_valid(self, texts: pa.BinaryArray) -> pa.BinaryArray | None:
         """The data of `texts`, none of which is null; None if they must be checked first, because they are few, or one
         may be no JSON text, null, nested too deeply, or not a value of the schema."""
-        if self._columns is None or self._is_recursive or len(texts) < MIN_ROWS:
-            return None
-        try:
-            with deeper():
-                return _concatenated([self._columns.encode(part) for part in _by_size(texts)])
-        except UnusualValues:
-            return None
+        columnar = None if self._columns is None or self._is_recursive else partial(_encoded, self._columns)
+        return columnar_or_row_wise(texts, columnar, lambda _: None, min_rows=MIN_ROWS)
 
     def of_texts(self, texts: pa.BinaryArray, skip: Mask) -> tuple[pa.BinaryArray, Rejections]:
         """The data of valid texts, empty for the rows of the mask `skip` and for the rejected ones; and the rejected
@@ -96,13 +92,10 @@ class JsonDatums:
         return arrow_columns.binaries(data)
 
 
-def _columns(
-    schema: Schema, settings: DatumSettings, reader_of: ReaderOf, reads_any: Callable[[Schema], bool]
-) -> JsonDatumColumns | None:
-    try:
-        return JsonDatumColumns(schema, settings, reader_of, reads_any)
-    except NotByColumn:
-        return None
+def _encoded(columns: JsonDatumColumns, texts: pa.BinaryArray) -> pa.BinaryArray:
+    """Raises UnusualValues."""
+    with deeper():
+        return _concatenated([columns.encode(part) for part in _by_size(texts)])
 
 
 def _by_size(texts: pa.BinaryArray) -> Iterator[pa.BinaryArray]:

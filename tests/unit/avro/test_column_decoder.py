@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import DecimalFormat, TimestampFormat
+from sink_job.arrow import columnar
 from sink_job.avro import converter as avro_converter
 from sink_job.avro.converter import AvroDecoder
 from sink_job.connect.json_encoder import JsonOptions
@@ -22,7 +23,7 @@ FIELDS = ("f0", "f0.f0", "f1.f0.f1", "absent")
 
 def decode(schema: Any, data: list[bytes], options: JsonOptions, *, min_rows: int) -> Decoded:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_converter, "MIN_ROWS", min_rows)
+        patch.setattr(columnar, "MIN_ROWS", min_rows)
         return AvroDecoder(registered(schema), FIELDS, options).decode(pa.array(data, pa.binary()))
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import DecimalFormat, OutputFormat, TimestampFormat
-from sink_job.avro import converter as avro_converter
+from sink_job.arrow import columnar
 from sink_job.avro.connect_values import normaliser, reading_schema
 from sink_job.avro.converter import AvroConverter
 from sink_job.avro.schema import parse_avro
@@ -46,7 +46,7 @@ LISTS = {"type": "record", "name": "Q", "fields": [{"name": "next", "type": ["nu
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Each behaviour holds in both ways of decoding."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_converter, "MIN_ROWS", 0 if request.param == "by column" else 1 << 60)
+        patch.setattr(columnar, "MIN_ROWS", 0 if request.param == "by column" else 1 << 60)
         yield
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from sink_job.api.enums import LogicalTypes, OutputFormat
-from sink_job.avro import converter as avro_converter
+from sink_job.arrow import columnar
 from sink_job.avro.connect_values import normaliser
 from sink_job.avro.converter import AvroDecoder
 from sink_job.avro.encoder import datum_encoder
@@ -39,7 +39,7 @@ def decoder(schema: Any, settings: DatumSettings = AVRO, fields: tuple[str, ...]
 
 def decode(schema: Any, data: list[bytes], *, min_rows: int = 16, settings: DatumSettings = AVRO) -> Decoded:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_converter, "MIN_ROWS", min_rows)
+        patch.setattr(columnar, "MIN_ROWS", min_rows)
         return decoder(schema, settings, FIELDS).decode(pa.array(data, pa.binary()))
 
 

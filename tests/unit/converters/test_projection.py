@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from sink_job.api.enums import DecimalFormat, TimestampFormat
-from sink_job.avro import converter as avro_converter
+from sink_job.arrow import columnar
 from sink_job.avro.column_projection import ColumnProjector
 from sink_job.avro.converter import AvroDecoder
 from sink_job.avro.to_connect import connect_schema, parse_registered
@@ -52,7 +52,7 @@ def project(found: ProjectingConverter, target: Schema, *values: bytes) -> list[
 
 def decoded(schema: Any, data: list[bytes], target: Schema, options: JsonOptions, *, min_rows: int) -> list[bytes]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_converter, "MIN_ROWS", min_rows)
+        patch.setattr(columnar, "MIN_ROWS", min_rows)
         texts: list[bytes] = AvroDecoder(registered(schema), (), options).project(pa.array(data), target).to_pylist()
         return texts
 

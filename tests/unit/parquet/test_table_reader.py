@@ -19,13 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import OutputFormat
+from sink_job.arrow import columnar
 from sink_job.avro.converter import AvroDecoder
 from sink_job.avro.from_connect import avro_schema, is_union
 from sink_job.connect.json_encoder import DEFAULT_OPTIONS
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Schema, SchemaType
 from sink_job.connect.scopes import child
-from sink_job.parquet import table_reader
 from sink_job.parquet.table_reader import ParquetTableReader
 from tests.unit.avro.avro_data import Draw, Sample, _Builder, encode, record, registered
 
@@ -81,7 +81,7 @@ def datums(schema: Any, values: list[Any]) -> tuple[Schema, pa.BinaryArray]:
 
 def table(schema: Schema, data: pa.BinaryArray, *, min_rows: int = 16) -> pa.Table:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_reader, "MIN_ROWS", min_rows)
+        patch.setattr(columnar, "MIN_ROWS", min_rows)
         found = ParquetTableReader(schema, PARQUET).table(data)
     found.validate(full=True)
     return found

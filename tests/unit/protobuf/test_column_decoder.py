@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import DecimalFormat, TimestampFormat
+from sink_job.arrow import columnar
 from sink_job.connect.json_encoder import DEFAULT_OPTIONS, JsonOptions
 from sink_job.converters.registered import Decoded
-from sink_job.protobuf import converter as protobuf_converter
 from sink_job.protobuf.column_decoder import ProtobufColumnDecoder
 from sink_job.protobuf.converter import ProtobufDecoder, compiled
 from sink_job.protobuf.to_connect import connect_schema
@@ -25,7 +25,7 @@ FIELDS = ("f0", "f1", "f0.f0", "kind_0.f0", "kind_0.f0.f0", "kind_0", "absent")
 
 def decode(message: Any, data: list[bytes], options: JsonOptions, *, min_rows: int, fields: Any = FIELDS) -> Decoded:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protobuf_converter, "MIN_ROWS", min_rows)
+        patch.setattr(columnar, "MIN_ROWS", min_rows)
         return ProtobufDecoder(message, 1, fields, options).decode(pa.array(data, pa.binary()))
 
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.enums import OutputFormat, SchemaIdLocation
+from sink_job.arrow import columnar
 from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.json_encoder import DEFAULT_OPTIONS
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.registered import SchemaSettings
 from sink_job.converters.wire_format import Framing, Layout
-from sink_job.protobuf import converter as protobuf_converter
 from sink_job.protobuf.converter import ProtobufConverter, ProtobufRowDecoder, compiled, decoder_of
 from sink_job.protobuf.to_connect import connect_schema
 from sink_job.records.fields import MISSING
@@ -38,7 +38,7 @@ from tests.unit.protobuf.protobuf_data import (
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Each behaviour holds in both ways of decoding."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protobuf_converter, "MIN_ROWS", 0 if request.param == "by column" else 1 << 60)
+        patch.setattr(columnar, "MIN_ROWS", 0 if request.param == "by column" else 1 << 60)
         yield
 
 

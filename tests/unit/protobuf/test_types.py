@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from sink_job.api.enums import DecimalFormat, TimestampFormat
+from sink_job.arrow import columnar
 from sink_job.connect.json_encoder import JsonOptions
-from sink_job.protobuf import converter as protobuf_converter
 from tests.unit.avro.avro_data import texts
 from tests.unit.protobuf.protobuf_data import (
     LINE,
@@ -50,7 +50,7 @@ TREE = proto3("message M { oneof kind { M m = 1; int32 i = 2; } repeated M many 
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Each behaviour holds in both ways of decoding."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protobuf_converter, "MIN_ROWS", 0 if request.param == "by column" else 1 << 60)
+        patch.setattr(columnar, "MIN_ROWS", 0 if request.param == "by column" else 1 << 60)
         yield
 
 

@@ -18,9 +18,7 @@ import pytest
 from sink_job.api.enums import ConverterType as Of
 from sink_job.api.enums import OutputFormat
 from sink_job.api.job_sections import ErrorsSpec
-from sink_job.avro import converter as avro_converter
-from sink_job.parquet import table_reader
-from sink_job.protobuf import converter as protobuf_converter
+from sink_job.arrow import columnar
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.schema_stores import SchemaStores
 from tests.unit.avro.avro_data import Table
@@ -107,8 +105,7 @@ def partition(converter: Of, output: OutputFormat, *edges: Edge) -> EdgePartitio
 def by_column() -> Iterator[None]:
     """Also small batches are read by column, and one by one where that is not possible."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (avro_converter, protobuf_converter, table_reader):
-            patch.setattr(module, "MIN_ROWS", 0)
+        patch.setattr(columnar, "MIN_ROWS", 0)
         yield
 
 
