@@ -7,12 +7,14 @@ unusual, and the row-wise way decides. Both give the same bytes where the column
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
 MIN_ROWS = 16
 """Fewer rows are decoded faster row-wise."""
+MAX_DEPTH: Final = 20
+"""The maximum depth of a type with a columnar form."""
 
 
 class NotColumnar(Exception):

@@ -13,10 +13,10 @@ from msgspec import structs
 
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow import json_columns
-from sink_job.arrow.columnar import NotColumnar, UnusualValues
+from sink_job.arrow.columnar import MAX_DEPTH, NotColumnar, UnusualValues
 from sink_job.arrow.utf8 import is_utf8
 from sink_job.avro.encoder import RANGES, value_encoder
-from sink_job.avro.schema import AvroType
+from sink_job.avro.schema import INT_RANGE, AvroType
 from sink_job.avro.to_connect import logical_type
 from sink_job.connect import logical_types
 from sink_job.connect.errors import InvalidValue
@@ -27,9 +27,6 @@ from sink_job.connect.scopes import child
 Check = Callable[[pa.Array], None]
 """Checks a column without nulls. Raises UnusualValues if its values must be decided one by one."""
 
-MAX_DEPTH: Final = 20
-"""Maximum depth of a type that is read by column."""
-_INT: Final = (-(2**31), 2**31 - 1)
 _UNCHECKED: Final = {"boolean", "long", "float", "double", "bytes"}
 
 
@@ -80,7 +77,7 @@ class _Compiler:
             case "string":
                 return _utf8
             case "int":
-                return lambda column: json_columns.check_range(column, *_INT)
+                return lambda column: json_columns.check_range(column, *INT_RANGE)
             case "enum" if avro.symbols:
                 return lambda column: json_columns.check_range(column, 0, len(avro.symbols) - 1)
             case "bytes" if logical_types.is_decimal(schema):

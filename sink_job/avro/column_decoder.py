@@ -24,11 +24,11 @@ import pyruhvro
 from sink_job.api.enums import TimestampFormat
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow import json_columns
-from sink_job.arrow.columnar import NotColumnar, UnusualValues
+from sink_job.arrow.columnar import MAX_DEPTH, NotColumnar, UnusualValues
 from sink_job.arrow.json_columns import Texts
 from sink_job.arrow.varints import read_long
 from sink_job.avro.column_checks import data_check
-from sink_job.avro.schema import AvroField, AvroType
+from sink_job.avro.schema import INT_RANGE, AvroField, AvroType
 from sink_job.connect import logical_types
 from sink_job.connect.json_encoder import JsonOptions, json_encoder, json_text
 from sink_job.connect.output_settings import DatumSettings
@@ -36,11 +36,8 @@ from sink_job.connect.schema import Schema, SchemaType
 from sink_job.converters.registered import Decoded
 from sink_job.records.fields import MISSING, segments
 
-_INT: Final = (-(2**31), 2**31 - 1)
 _TIMES: Final = {logical_types.DATE, logical_types.TIME, logical_types.TIMESTAMP}
 _FIELD_TYPES: Final = {"boolean", "int", "long", "float", "double", "string", "enum"}
-MAX_DEPTH: Final = 20
-"""Maximum depth of a type that is read by column."""
 
 
 def _marker() -> bytes:
@@ -202,7 +199,7 @@ def _checked(texts: Texts) -> Texts:
     """For integers of 32 bits."""
 
     def of_ints(column: pa.Array) -> pa.BinaryArray:
-        json_columns.check_range(column, *_INT)
+        json_columns.check_range(column, *INT_RANGE)
         return texts(column)
 
     return of_ints

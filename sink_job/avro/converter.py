@@ -28,7 +28,8 @@ from sink_job.connect.json_encoder import JsonOptions, json_encoder
 from sink_job.connect.json_size import TextLimit
 from sink_job.connect.limits import VALUE_TOO_DEEP, is_value_too_deep
 from sink_job.connect.output_settings import DatumSettings
-from sink_job.connect.schema import Extension, RegisteredSchema, Schema, is_recursive, of_subject
+from sink_job.connect.schema import Extension, RegisteredSchema, Schema, of_subject
+from sink_job.connect.visitor import is_recursive
 from sink_job.converters import schema_fields
 from sink_job.converters.batch_split import halved, is_large
 from sink_job.converters.projection import projected_texts

@@ -22,7 +22,7 @@ from sink_job.connect import logical_types
 from sink_job.connect.errors import InvalidFieldValue, InvalidSchema, InvalidValue
 from sink_job.connect.json_decoder import default_value
 from sink_job.connect.output_settings import DatumSettings, check_parquet
-from sink_job.connect.schema import Schema, SchemaType
+from sink_job.connect.schema import INTEGER_BITS, Schema, SchemaType
 from sink_job.connect.scopes import Later, Scope, child, enclosing
 
 Encode = Callable[[Any], bytes]
@@ -64,7 +64,6 @@ _DOUBLE: Final = struct.Struct("<d").pack
 _FLOAT: Final = struct.Struct("<f").pack
 is_uuid: Final = re.compile("[0-9A-Fa-f]{8}(-?)[0-9A-Fa-f]{4}(?:\\1[0-9A-Fa-f]{4}){2}\\1[0-9A-Fa-f]{12}").fullmatch
 """The text form of RFC 9562, section 4, and the same without hyphens. uuid.UUID accepts more, such as spaces."""
-_BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
 
 
 def datum_encoder(schema: Schema, settings: DatumSettings) -> Encode:
@@ -257,7 +256,7 @@ def value_range(schema: Schema) -> tuple[int, int]:
     """The minimum and maximum of an integer."""
     if (found := RANGES.get(logical_name(schema) or "")) is not None:
         return found
-    limit = 1 << _BITS[schema.type] - 1
+    limit = 1 << INTEGER_BITS[schema.type] - 1
     return -limit, limit - 1
 
 

@@ -5,7 +5,7 @@ Avro data passes unchanged where its type has the same binary form as the object
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from sink_job.avro.from_connect import avro_type
 from sink_job.avro.map_entries import entry_types, is_map_entry
 from sink_job.avro.schema import AvroType
 from sink_job.avro.to_connect import logical_type
+from sink_job.avro.visitor import all_types, inner_types
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.projection import projector
 from sink_job.connect.schema import Schema
@@ -47,21 +48,16 @@ def _is_same_form(one: AvroType, other: AvroType, compared: set[tuple[int, int]]
         return False
     if one.properties.get("connect.type") in _SMALL:  # Connect drops the upper bits
         return False
-    ours, theirs = _inner(one), _inner(other)
+    ours, theirs = inner_types(one), inner_types(other)
     return len(ours) == len(theirs) and all(
         _is_same_form(inner, of_other, compared) for inner, of_other in zip(ours, theirs, strict=True)
     )
 
 
-def _inner(avro: AvroType) -> list[AvroType]:
-    element = [] if avro.element is None else [avro.element]
-    return [*(field.type for field in avro.fields), *element, *avro.members]
-
-
 def has_limits(avro: AvroType, settings: DatumSettings) -> bool:
     """Whether values of a type that are valid Avro data can be none of the output: decimals, dates and times
     outside their range; for Parquet also texts that must be UUIDs, and null keys of maps."""
-    return _any(avro, lambda each: _has_limit(each, settings), set())
+    return any(_has_limit(each, settings) for each in all_types(avro))
 
 
 def _has_limit(avro: AvroType, settings: DatumSettings) -> bool:
@@ -71,10 +67,3 @@ def _has_limit(avro: AvroType, settings: DatumSettings) -> bool:
     if name == "uuid":
         return settings.is_parquet and avro.kind == "string"
     return name == "decimal" or name in RANGES
-
-
-def _any(avro: AvroType, holds: Callable[[AvroType], bool], visited: set[int]) -> bool:
-    if id(avro) in visited:
-        return False
-    visited.add(id(avro))
-    return holds(avro) or any(_any(each, holds, visited) for each in _inner(avro))

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from sink_job.arrow.varints import read_long
-from sink_job.avro.schema import AvroType
+from sink_job.avro.schema import INT_RANGE, AvroType
 from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.limits import VALUE_TOO_DEEP
 
@@ -23,6 +23,7 @@ Read = Callable[[bytes, int], tuple[object, int]]
 """Reads the value at a position of the data: the value, and the position after it. Raises ValueError or IndexError,
 and RecursionError for data that is nested too deeply."""
 
+_MIN_INT, _MAX_INT = INT_RANGE
 _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")
 
@@ -51,7 +52,7 @@ class DatumReader:
 
 def _read_int(data: bytes, at: int) -> tuple[object, int]:
     value, at = read_long(data, at)
-    if not -0x80000000 <= value <= 0x7FFFFFFF:
+    if not _MIN_INT <= value <= _MAX_INT:
         raise ValueError(f"{value} is outside the range of an int")
     return value, at
 

@@ -17,6 +17,8 @@ from sink_job.connect.limits import MAX_DEPTH, SCHEMA_TEXT_TOO_DEEP, check_schem
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 NAMED: Final = frozenset({"record", "enum", "fixed"})
+INT_RANGE: Final = (-(2**31), 2**31 - 1)
+"""The minimum and maximum of an int."""
 _RESERVED: Final = frozenset(
     {"type", "name", "namespace", "doc", "aliases", "fields", "symbols", "size", "items", "values", "default"}
 )

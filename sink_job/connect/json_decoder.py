@@ -19,12 +19,11 @@ import msgspec
 
 from sink_job.connect import logical_types
 from sink_job.connect.errors import InvalidFieldValue, InvalidValue
-from sink_job.connect.schema import Schema, SchemaType
+from sink_job.connect.schema import INTEGER_BITS, Schema, SchemaType
 from sink_job.connect.scopes import Later, Scope, child, enclosing
 
 Read = Callable[[Any], object]
 
-_BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
 _SPECIAL: Final = {"NaN", "Infinity", "-Infinity"}
 
 
@@ -170,8 +169,8 @@ def _scalar(schema: Schema) -> Read:
     if logical_types.is_decimal(schema):
         scale = logical_types.scale_of(schema)
         return lambda value: _decimal(value, scale)
-    if schema.type in _BITS:
-        bits = _BITS[schema.type]
+    if schema.type in INTEGER_BITS:
+        bits = INTEGER_BITS[schema.type]
         return lambda value: _integer(value, bits)
     return {
         SchemaType.FLOAT32: _float,

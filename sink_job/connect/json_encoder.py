@@ -29,7 +29,7 @@ from sink_job.api.enums import DecimalFormat, TimestampFormat
 from sink_job.connect import logical_types
 from sink_job.connect.errors import InvalidValue
 from sink_job.connect.json_decoder import default_value
-from sink_job.connect.schema import Default, Schema, SchemaType
+from sink_job.connect.schema import INTEGER_BITS, Default, Schema, SchemaType
 from sink_job.connect.scopes import Later, Scope, child, enclosing
 
 Encode = Callable[[Any], object]
@@ -52,7 +52,6 @@ _ISO: Final[dict[str | None, Encode]] = {
     logical_types.TIME: logical_types.iso_time,
     logical_types.TIMESTAMP: logical_types.iso_timestamp,
 }
-_INTEGERS: Final = {SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64}
 _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -142,7 +141,7 @@ def _missing() -> object:
 def _scalar(schema: Schema, options: JsonOptions) -> Encode:
     if logical_types.is_decimal(schema):
         return _decimal(logical_types.scale_of(schema), options)
-    if options.timestamps is TimestampFormat.ISO and schema.name in _ISO and schema.type in _INTEGERS:
+    if options.timestamps is TimestampFormat.ISO and schema.name in _ISO and schema.type in INTEGER_BITS:
         return _ISO[schema.name]
     match schema.type:
         case SchemaType.FLOAT64:

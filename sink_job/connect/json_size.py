@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 
 from sink_job.connect.errors import InvalidValue
-from sink_job.connect.schema import Schema, SchemaType, is_recursive
+from sink_job.connect.schema import Schema, SchemaType
+from sink_job.connect.visitor import all_types, is_recursive
 
 MAX_TEXT: Final = 64 * 1024**2
 """The maximum length of the JSON text of a value in bytes."""
@@ -79,13 +80,13 @@ def _length(text: str, known: dict[str, int]) -> int:
 def _items(schema: Schema, *, is_dense: bool, everything: bool) -> Iterator[int]:
     """Bounds, for each byte of a value, of what can occur many times in it: items and entries; with `everything` each
     type of the schema."""
-    inner = [each for each in (schema.keys, schema.values) if each is not None]
-    if inner:
-        yield -(-(sum(map(_fixed, inner)) + _SCALAR) // sum(_min_bytes(each, is_dense=is_dense) for each in inner))
-    if everything:
-        yield _fixed(schema)
-    for each in (*inner, *(field.schema for field in schema.fields)):
-        yield from _items(each, is_dense=is_dense, everything=everything)
+    for each in all_types(schema):
+        repeated = list(filter(None, (each.keys, each.values)))
+        if repeated:
+            size = sum(_min_bytes(one, is_dense=is_dense) for one in repeated)
+            yield -(-(sum(map(_fixed, repeated)) + _SCALAR) // size)
+        if everything:
+            yield _fixed(each)
 
 
 def _min_bytes(schema: Schema, *, is_dense: bool) -> int:

@@ -30,6 +30,10 @@ class SchemaType(StrEnum):
     REFERENCE = "reference"
 
 
+INTEGER_BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
+"""The integer types and their sizes."""
+
+
 class Default(msgspec.Struct, frozen=True, gc=False):
     """A default value, as canonical JSON text: bytes are base64, as JsonConverter writes them."""
 
@@ -73,21 +77,6 @@ class Field(msgspec.Struct, frozen=True):
 
     name: str
     schema: Schema
-
-
-def is_recursive(schema: Schema) -> bool:
-    """Whether values of the schema can be nested without a limit."""
-    inner = [*(field.schema for field in schema.fields), *filter(None, (schema.keys, schema.values))]
-    return schema.type is SchemaType.REFERENCE or any(map(is_recursive, inner))
-
-
-def free_references(schema: Schema) -> frozenset[str]:
-    """The names of the structs that must enclose the schema, because it refers to them."""
-    if schema.type is SchemaType.REFERENCE:
-        return frozenset([schema.name or ""])
-    inner = [*(field.schema for field in schema.fields), *filter(None, (schema.keys, schema.values))]
-    found = frozenset[str]().union(*map(free_references, inner))
-    return found - {schema.name or ""} if schema.type is SchemaType.STRUCT else found
 
 
 def of_subject(schema: Schema, registered: RegisteredSchema) -> Schema:

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from cachetools import LRUCache
 
 from sink_job.connect.schema import Schema
+from sink_job.connect.visitor import all_types
 
 MAX_CACHE_SIZE: Final = 64 * 1024**2
 """The maximum size in bytes of the compiled schemas of a converter that are kept, as `compiled_size` estimates them."""
@@ -42,6 +43,4 @@ def cached_by_size(
 
 def compiled_size(schema: Schema) -> int:
     """The size of a compiled schema in bytes, estimated."""
-    inner = [*(field.schema for field in schema.fields), *filter(None, (schema.keys, schema.values))]
-    own = _TYPE_SIZE if schema.default is None else 2 * _TYPE_SIZE
-    return own + sum(map(compiled_size, inner))
+    return sum(_TYPE_SIZE if each.default is None else 2 * _TYPE_SIZE for each in all_types(schema))

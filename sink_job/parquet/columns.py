@@ -18,6 +18,7 @@ from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.columnar import UnusualValues
 from sink_job.avro.schema import AvroType
 from sink_job.avro.to_connect import logical_type
+from sink_job.avro.visitor import all_types
 
 Convert = Callable[[pa.Array], pa.Array]
 
@@ -276,7 +277,4 @@ def _index_type(symbols: int) -> pa.DataType:
 
 def symbols_size(avro: AvroType) -> int:
     """The size of the symbols of the largest enum in a type, in bytes, each with its length."""
-    if avro.kind == "enum":
-        return sum(4 + len(symbol) for symbol in avro.symbols)
-    inner = [*(field.type for field in avro.fields), *avro.members, *([avro.items] if avro.element else [])]
-    return max(map(symbols_size, inner), default=0)
+    return max(sum(4 + len(symbol) for symbol in each.symbols) for each in all_types(avro))

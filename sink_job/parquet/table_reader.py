@@ -11,13 +11,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from sink_job.arrow.columnar import columnar_or_row_wise
+from sink_job.arrow.columnar import MAX_DEPTH, columnar_or_row_wise
 from sink_job.avro import row_decoder as avro_row_decoder
-from sink_job.avro.column_decoder import MAX_DEPTH, DataReader
+from sink_job.avro.column_decoder import DataReader
 from sink_job.avro.from_connect import avro_type
 from sink_job.avro.map_entries import entry_types, is_map_entry, map_of_entries
 from sink_job.avro.schema import AvroType
 from sink_job.avro.to_connect import logical_type
+from sink_job.avro.visitor import inner_types
 from sink_job.connect import logical_types
 from sink_job.connect.field_ids import FieldIds, field_paths, numbered
 from sink_job.connect.output_settings import DatumSettings, check_parquet
@@ -79,12 +80,11 @@ def _copied(column: pa.Array) -> pa.Array:
 def _is_by_column(avro: AvroType, depth: int) -> bool:
     if depth > MAX_DEPTH or avro.kind == "fixed" or (avro.kind == "union" and avro.nullable is None):
         return False
-    inner = [*(field.type for field in avro.fields), *avro.members, *([avro.items] if avro.element else [])]
     if avro.kind == "array" and is_map_entry(avro.items):
         key = entry_types(avro.items)[0]
         if (key.nullable or key).kind in _NESTED:
             return False
-    return all(_is_by_column(each, depth + 1) for each in inner)
+    return all(_is_by_column(each, depth + 1) for each in inner_types(avro))
 
 
 _NESTED: Final = {"record", "array", "map", "union"}

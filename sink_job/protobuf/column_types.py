@@ -7,14 +7,12 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from sink_job.arrow.columnar import NotColumnar
+from sink_job.arrow.columnar import MAX_DEPTH, NotColumnar
 from sink_job.protobuf.files import is_map
 
 _F: Final = FieldDescriptor
 _PACKAGE: Final = "s3sink"
 _OTHER_TYPES: Final = {_F.TYPE_STRING: _F.TYPE_BYTES, _F.TYPE_ENUM: _F.TYPE_INT32}
-MAX_DEPTH: Final = 20
-"""Maximum depth of messages that are read by column."""
 MAX_COLUMNS: Final = 5_000
 """Maximum number of columns of a batch."""
 

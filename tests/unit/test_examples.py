@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-MODULES: Final = ("sink_job.arrow.varints",)
+MODULES: Final = ("sink_job.arrow.varints", "sink_job.avro.visitor", "sink_job.connect.visitor")
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -18,14 +18,12 @@ import msgspec
 from sink_job.avro.to_connect import UNION
 from sink_job.connect.errors import InvalidFieldValue, InvalidValue
 from sink_job.connect.json_decoder import JsonReader, Read, decode_json, decode_reason, expect
-from sink_job.connect.schema import Schema, SchemaType
+from sink_job.connect.schema import INTEGER_BITS, Schema, SchemaType
 from sink_job.connect.scopes import Scope, child
 from sink_job.json.json_schema.to_connect import ONE_OF
 
 UNIONS: Final = (ONE_OF, UNION)
 """The names of structs that are unions, of JSON Schemas and of Avro."""
-
-_INTEGERS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64)
 
 
 def text_reader(schema: Schema) -> Callable[[bytes], object]:
@@ -99,7 +97,7 @@ class JsonSchemaReader(JsonReader):
 
     def scalar(self, schema: Schema) -> Read:
         read = super().scalar(schema)
-        return (lambda value: read(_whole(value))) if schema.type in _INTEGERS else read
+        return (lambda value: read(_whole(value))) if schema.type in INTEGER_BITS else read
 
 
 def is_union(schema: Schema) -> bool:

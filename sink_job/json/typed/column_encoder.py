@@ -27,14 +27,14 @@ from sink_job.avro.from_connect import enum_symbols, is_text_map, is_union
 from sink_job.connect.errors import VALUE_ERRORS
 from sink_job.connect.json_decoder import MAX_FIELDS, Read, default_value, parse_number
 from sink_job.connect.output_settings import DatumSettings
-from sink_job.connect.schema import Schema, SchemaType, free_references
+from sink_job.connect.schema import INTEGER_BITS, Schema, SchemaType
 from sink_job.connect.scopes import child
+from sink_job.connect.visitor import free_references
 from sink_job.json.json_schema.to_connect import ONE_OF
 from sink_job.json.typed.unknown_properties import COLUMN_NAME
 
 _ERRORS: Final = (*VALUE_ERRORS, msgspec.DecodeError, RecursionError)
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
-_INTEGERS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64)
 _SCALARS: Final = (bool, int, float, str)
 
 ReaderOf = Callable[[Schema], Read]
@@ -123,7 +123,7 @@ class _Compiler:
                 return _Column(bool, _booleans)
         if schema.type in _FLOATS:
             return _Column(float, _floats if schema.type is SchemaType.FLOAT32 else _doubles)
-        return _integers(schema) if schema.type in _INTEGERS else self._one_by_one(schema)
+        return _integers(schema) if schema.type in INTEGER_BITS else self._one_by_one(schema)
 
     def _one_by_one(self, schema: Schema) -> _Column:
         read, encode = self._reader_of(schema), value_encoder(schema, self._settings)

@@ -16,7 +16,8 @@ from sink_job.avro.encoder import datum_encoder
 from sink_job.connect.errors import VALUE_ERRORS
 from sink_job.connect.limits import deeper
 from sink_job.connect.output_settings import DatumSettings
-from sink_job.connect.schema import Schema, is_recursive
+from sink_job.connect.schema import Schema
+from sink_job.connect.visitor import is_recursive
 from sink_job.json.typed.column_encoder import JsonDatumColumns, ReaderOf
 from sink_job.records.fields import Rejections
 

@@ -17,8 +17,9 @@ from sink_job.api.enums import UnknownFields
 from sink_job.connect import logical_types
 from sink_job.connect.errors import InvalidFieldValue, InvalidSchema, InvalidValue
 from sink_job.connect.json_decoder import JsonReader, Read, decode_json, decode_reason
-from sink_job.connect.schema import Field, Schema, SchemaType, is_recursive
+from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.connect.scopes import Scope, child
+from sink_job.connect.visitor import is_recursive
 from sink_job.json.json_schema.decoder import JsonSchemaReader, is_union
 from sink_job.json.typed import iso8601 as typed_iso8601
 from sink_job.json.typed.field_list import JSON_NAME
