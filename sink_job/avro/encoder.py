@@ -24,6 +24,7 @@ from sink_job.connect.json_decoder import default_value
 from sink_job.connect.output_settings import DatumSettings, check_parquet
 from sink_job.connect.schema import INTEGER_BITS, Schema, SchemaType
 from sink_job.connect.scopes import Later, Scope, child, enclosing
+from sink_job.connect.visitor import all_types
 
 Encode = Callable[[Any], bytes]
 """Encodes a value. Raises InvalidFieldValue, InvalidValue and RecursionError."""
@@ -129,7 +130,7 @@ class _Compiler:
         return later.is_now(_record(fields))
 
     def _map(self, schema: Schema, scope: Scope[bytes]) -> Encode:
-        item, join = self.encode(child(schema.values), scope), _join_of(child(schema.values))
+        item, join = self.encode(child(schema.values), scope), _join_of(child(schema.keys), child(schema.values))
         if is_text_map(schema):  # its keys are plain strings in Avro, also those that are symbols of an enum
             return lambda value: _entries(list(value.items()), _string, item, join)
         key = self.encode(child(schema.keys), scope)
@@ -196,16 +197,13 @@ def _entries(entries: list[tuple[object, object]], key: Encode, item: Encode, jo
     return join([encode_long(len(entries))], (key(name) + item(value) for name, value in entries))
 
 
-def _join_of(item: Schema) -> Join:
-    return _limited if can_take_defaults(item) else _joined
+def _join_of(*items: Schema) -> Join:
+    return _limited if any(map(can_take_defaults, items)) else _joined
 
 
 def can_take_defaults(schema: Schema) -> bool:
     """Whether a value can have a default in it, so that its data are larger than the value."""
-    if schema.default is not None or schema.type is SchemaType.REFERENCE:
-        return True
-    inner = [*(field.schema for field in schema.fields), *([] if schema.values is None else [schema.values])]
-    return any(map(can_take_defaults, inner))
+    return any(each.default is not None or each.type is SchemaType.REFERENCE for each in all_types(schema))
 
 
 def _joined(first: list[bytes], items: Iterable[bytes]) -> bytes:

@@ -10,9 +10,10 @@ import pytest
 
 from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.avro import encoder as avro_encoder
-from sink_job.avro.encoder import can_take_defaults
+from sink_job.avro.encoder import can_take_defaults, datum_encoder
 from sink_job.codecs.converters import converter_for
-from sink_job.connect.schema import Schema, SchemaType
+from sink_job.connect.errors import InvalidFieldValue
+from sink_job.connect.schema import Default, Field, Schema, SchemaType
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
 from sink_job.json.typed import column_encoder as typed_column_encoder
@@ -74,6 +75,18 @@ def test_arrays_without_defaults_have_no_limit(rows: int, monkeypatch: pytest.Mo
     found = convert(record({"type": "array", "items": "string"}), *[json.dumps({"l": [DEFAULT]}).encode()] * rows)
     assert found.rejected == []
     assert len(found.values[0].as_py()) > len(DEFAULT)
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_map_with_too_many_defaults_in_its_keys_is_rejected(is_nested: bool) -> None:
+    name = Field("s", Schema(SchemaType.STRING, default=Default(json.dumps(DEFAULT))))
+    keys = Schema(SchemaType.STRUCT, "K", fields=(Field("n", Schema(SchemaType.INT32)), name))
+    kind = Schema(SchemaType.MAP, keys=keys, values=Schema(SchemaType.INT32))
+    entries: Any = [({"n": number}, number) for number in range(COUNT)]
+    if is_nested:
+        kind, entries = Schema(SchemaType.ARRAY, values=kind), [[entry] for entry in entries]
+    with pytest.raises(InvalidFieldValue, match="repeated too often"):
+        datum_encoder(kind, AVRO)(entries)
 
 
 def test_recursion_and_nested_defaults_are_found() -> None:
