@@ -349,9 +349,9 @@ def with_gzip(sink: MemorySinkFixture) -> None:
 
 
 def copied_in_any_compression(sink: MemorySinkFixture) -> list[int]:
-    bodies = {key: stored.body for key, stored in sink.s3.objects.items() if "/_s3sink/" not in key}
-    plain = (gzip.decompress(body) if key.endswith(".gz") else body for key, body in bodies.items())
-    return sorted(json.loads(line)["offset"] for body in plain for line in body.splitlines())
+    contents = {key: stored.body for key, stored in sink.s3.objects.items() if "/_s3sink/" not in key}
+    plain = (gzip.decompress(body) if key.endswith(".gz") else body for key, body in contents.items())
+    return sorted(json.loads(line)["offset"] for text in plain for line in text.splitlines())
 
 
 @pytest.mark.parametrize("number", [*range(0, 60, 2), None])
