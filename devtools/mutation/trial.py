@@ -12,7 +12,7 @@ import io
 import json
 import os
 import resource
-import select
+import selectors
 import signal
 import sys
 import time
@@ -153,6 +153,7 @@ def in_child(work: Callable[[], Outcome], limits: Limits) -> Outcome:
         os.close(reader)
         if text is None:
             _kill(pid)
+            os.kill(pid, signal.SIGKILL)  # it may not have its own process group yet
         _, status = os.waitpid(pid, 0)
         _kill(pid)  # processes that it has started
     if text is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
@@ -190,10 +191,12 @@ def _child(work: Callable[[], Outcome], reader: int, writer: int, cpu_s: int) ->
 def _read(reader: int, end: float) -> bytes | None:
     """All that the child writes; None if it has not ended at `end` (`time.monotonic`)."""
     text = b""
-    while (left := end - time.monotonic()) > 0:
-        if select.select([reader], [], [], left)[0]:
-            chunk = os.read(reader, 1 << 16)
-            text += chunk
-            if not chunk:
-                return text
+    with selectors.DefaultSelector() as selector:  # select() takes no file descriptor above 1023
+        selector.register(reader, selectors.EVENT_READ)
+        while (left := end - time.monotonic()) > 0:
+            if selector.select(left):
+                chunk = os.read(reader, 1 << 16)
+                text += chunk
+                if not chunk:
+                    return text
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import signal
@@ -240,6 +241,30 @@ def test_a_child_that_waits_for_ever_is_ended() -> None:
         return Outcome("missed")
 
     assert in_child(child, Limits(cpu_s=30, real_s=0.2)) == Outcome("time limit")
+
+
+def test_a_child_whose_time_ends_before_it_has_a_process_group_is_ended() -> None:
+    def child() -> Outcome:
+        sys.modules["threading"].Event().wait()
+        return Outcome("missed")
+
+    assert in_child(child, Limits(cpu_s=30, real_s=0)) == Outcome("time limit")
+
+
+def test_a_child_of_a_process_with_many_open_files_is_read() -> None:
+    """select() takes no file descriptor above 1023."""
+    opened: list[int] = []
+    try:
+        with contextlib.suppress(OSError):  # with a limit of 1,024 there are no such file descriptors
+            while not opened or opened[-1] < 1040:
+                opened.append(os.open(os.devnull, os.O_RDONLY))
+        for each in opened[-4:]:
+            os.close(each)
+            opened.remove(each)
+        assert in_child(lambda: Outcome("missed"), LIMITS) == Outcome("missed")
+    finally:
+        for each in opened:
+            os.close(each)
 
 
 def test_the_tests_of_a_module_are_those_that_reach_it_and_the_one_with_its_name_is_first(tmp_path: Path) -> None:
