@@ -1,16 +1,13 @@
 """The one walk over a schema, for all that only folds it: sizes, limits, names, questions about all types.
 
-What compiles a schema to functions on values derives from `sink_job.connect.scopes.SchemaCompiler` instead.
+What compiles a schema to functions on values is based on `sink_job.connect.scopes` instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 
 from sink_job.connect.schema import Schema, SchemaType
-
-Result = TypeVar("Result")
 
 
 def inner_types(schema: Schema) -> list[Schema]:
@@ -32,16 +29,6 @@ def all_types(schema: Schema) -> Iterator[Schema]:
         yield from all_types(inner)
 
 
-def fold(schema: Schema, combine: Callable[[Schema, list[Result]], Result]) -> Result:
-    """The result of `combine` for the schema and the results of its inner types, from the bottom up.
-
-    >>> pairs = Schema(SchemaType.ARRAY, values=Schema(SchemaType.ARRAY, values=Schema(SchemaType.INT32)))
-    >>> fold(pairs, lambda schema, inner: f"{schema.type}({', '.join(inner)})")
-    'array(array(int32()))'
-    """
-    return combine(schema, [fold(inner, combine) for inner in inner_types(schema)])
-
-
 def is_recursive(schema: Schema) -> bool:
     """Whether values of the schema can be nested without a limit."""
     return any(each.type is SchemaType.REFERENCE for each in all_types(schema))
@@ -49,11 +36,7 @@ def is_recursive(schema: Schema) -> bool:
 
 def free_references(schema: Schema) -> frozenset[str]:
     """The names of the structs that must enclose the schema, because it refers to them."""
-    return fold(schema, _free_references)
-
-
-def _free_references(schema: Schema, inner: list[frozenset[str]]) -> frozenset[str]:
     if schema.type is SchemaType.REFERENCE:
         return frozenset([schema.name or ""])
-    references = frozenset[str]().union(*inner)
+    references = frozenset[str]().union(*map(free_references, inner_types(schema)))
     return references - {schema.name or ""} if schema.type is SchemaType.STRUCT else references
