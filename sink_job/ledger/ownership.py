@@ -77,6 +77,11 @@ class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
     def owner(self) -> Owner:
         return Owner(self.cluster, self.namespace, self.name, self.sink_id)
 
+    @property
+    def owners(self) -> tuple[Owner, ...]:
+        """The former owners, a previous owner that is not fenced yet, and the owner, in this order."""
+        return (*self.former, *filter(None, (self.predecessor, self.owner)))
+
     @classmethod
     def of(
         cls,
@@ -139,29 +144,29 @@ def acquire(
     topic: str | None = None,
     former: Collection[Owner] = (),
     ledger: str = "",
+    predecessor: Owner | None = None,
 ) -> _OwnershipFile:
     """Writes the ownership file `key` of `what` unless it exists; with `take_over` it replaces an existing file, with
     `succession` that of a predecessor, which is fenced first. `topic`: if it is the file of a topic; then `former` are
     the previous owners of this sink's ledger, which are replaced too. `ledger`: the prefix of this sink's ledger if it
-    is in another topicsDir than the topic. Returns the content of the file.
+    is in another topicsDir than the topic. `predecessor`: the owner of the topic's other files, with which a file that
+    does not exist is taken over from it, too. Returns the content of the file.
 
     Raises OwnershipConflict when the file names another owner, ConfigurationError when it names a ledger of this sinkId
     in another topicsDir, LedgerUnreadable when it is not an ownership file, all unless `take_over`. Raises
     TransientError when the store rejects each attempt and the file does not exist, and UnsupportedStore when
     `succession` needs If-Match and the store ignores it.
     """
-    claim = _OwnershipFile.of(owner, ledger=ledger)
+    claim = _OwnershipFile.of(owner, predecessor=predecessor, ledger=ledger)
     if take_over:
         claim = _kept(s3, key, claim, what, topic)
-    previous = None if topic is None or succession is None or take_over else succession.predecessor
-    if previous is not None and any(_other_extensions(s3, key, previous, what)):
-        claim = msgspec.structs.replace(claim, predecessor=previous)
     for _ in range(MAX_ACQUIRE_ATTEMPTS):
         try:
-            s3.put(key, msgspec.json.encode(claim), only_if_absent=not take_over)
+            written = s3.put(key, msgspec.json.encode(claim), only_if_absent=not take_over)
             if claim.predecessor is None:
                 return claim
-            found, etag = _read(s3, key, what)
+            found: _OwnershipFile | None = claim
+            etag = written.etag
         except (PreconditionFailed, Conflict):
             found, etag = _read(s3, key, what)
         if found is None or take_over:
@@ -170,10 +175,9 @@ def acquire(
             raise _other_ledger(s3, what, found)
         if found.owner == owner and found.predecessor is None:
             return found
-        predecessor = found.predecessor if found.owner == owner else found.owner
-        assert predecessor is not None
-        replaceable = found.owner == owner or predecessor in former
-        if succession is None or not (replaceable or predecessor == succession.predecessor):
+        previous = found.predecessor if found.owner == owner else found.owner
+        replaceable = found.owner == owner or previous in former
+        if succession is None or not (replaceable or previous == succession.predecessor):
             raise _conflict(what, owner, found)
         try:
             return _replace_owner(s3, key, etag, claim, found, succession, topic)
@@ -195,8 +199,7 @@ def _kept(s3: S3Client, key: str, claim: _OwnershipFile, what: str, topic: str |
     if found is None:
         return claim
     if topic is None:
-        former = [*found.former, *filter(None, (found.predecessor, found.owner))]
-        return _OwnershipFile.of(claim.owner, former=former)
+        return _OwnershipFile.of(claim.owner, former=found.owners)
     same = (found.owner, found.ledger) == (claim.owner, claim.ledger)
     return msgspec.structs.replace(claim, continues_at=found.continues_at) if same else claim
 
@@ -213,7 +216,7 @@ def _replace_owner(
     """Replaces an owner by that of `claim`, or completes that, in the steps of `sink_job.ledger.handover`; returns the
     content of the file. Raises PreconditionFailed or Conflict if the file has changed."""
     owner, continues_at = claim.owner, dict(found.continues_at)
-    former = [*found.former, *filter(None, (found.predecessor, found.owner))] if topic is None else []
+    former = found.owners if topic is None else ()
 
     def fence(previous: Owner) -> None:
         ends = succession.fence(previous)
@@ -232,19 +235,19 @@ def _replace_owner(
     assert predecessor is not None
     fence(predecessor)
     if topic is not None:
-        for other in _other_extensions(s3, key, predecessor, f"topic {topic}"):
-            what = f"topic {topic} by the claim s3://{s3.bucket}/{other}"
+        for other in _other_extensions(s3, key, topic, predecessor):
+            what = f"the claim s3://{s3.bucket}/{other} of topic {topic}"
             acquire(s3, other, owner, what, take_over=False, succession=succession, topic=topic, ledger=claim.ledger)
     completed = _OwnershipFile.of(owner, continues_at=continues_at, former=former, ledger=claim.ledger)
     _replace(s3, key, etag, completed)
     return completed
 
 
-def _other_extensions(s3: S3Client, key: str, owner: Owner, what: str) -> Iterator[str]:
+def _other_extensions(s3: S3Client, key: str, topic: str, owner: Owner) -> Iterator[str]:
     """The keys of this owner's claims of the topic of `key` with other extensions: a sink that takes over with another
     output or compression has no such claim in its way."""
     for listed in s3.list(f"{key.rpartition('/')[0]}/"):
-        found, _ = _read(s3, listed.key, what) if listed.key != key else (None, "")
+        found, _ = _read(s3, listed.key, f"topic {topic}") if listed.key != key else (None, "")
         if found is not None and owner == found.owner:
             yield listed.key
 
@@ -354,16 +357,18 @@ def claim_topics(
     former: Collection[Owner] = (),
     ledger: str | None = None,
 ) -> dict[TopicPartition, int]:
-    """Claims topicsDir, topic and extension of each topic. `ledger`: the prefix of the sink's ledger, by default the
-    one below this topicsDir. `former`: the previous owners of this sink's ledger, whose
-    claims are its own: a previous owner may have had other topics or another extension. Returns the first offset of
-    each topic-partition that is in no object of a previous owner with another ledger. Raises as `acquire`."""
+    """Claims topicsDir, topic and extension of each topic. `former`: the previous owners of this sink's ledger, whose
+    claims are its own: a previous owner may have had other topics or another extension. `ledger`: the prefix of the
+    sink's ledger, by default the one below this topicsDir. Returns the first offset of each topic-partition that is in
+    no object of a previous owner with another ledger. Raises as `acquire`."""
     prefix, suffix = claims_prefix(shaping.s3.topics_dir), extension(shaping)
     home = ledger_root(shaping.s3.topics_dir, owner.sink_id)
+    previous = None if succession is None or take_over else succession.predecessor
     continues_at: dict[TopicPartition, int] = {}
     for topic in topics:
         what = f"topic {topic} as {suffix} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
         key = f"{prefix}{topic}/{suffix.lstrip('.')}.json"
+        has_others = previous is not None and any(_other_extensions(s3, key, topic, previous))
         claim = acquire(
             s3,
             key,
@@ -374,6 +379,7 @@ def claim_topics(
             topic=topic,
             former=former,
             ledger="" if ledger in (None, home) else ledger,
+            predecessor=previous if has_others else None,
         )
         continues_at |= {TopicPartition(topic, partition): at for partition, at in claim.continues_at.items()}
     return continues_at

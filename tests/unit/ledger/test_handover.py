@@ -15,6 +15,7 @@ import pytest
 from sink_job.api.enums import CompressionCodec, PartitionerType, RotationScope
 from sink_job.api.errors import ConfigurationError, LedgerFenced, OwnershipConflict, UnsupportedStore
 from sink_job.api.operator_sections import OffsetResetSpec
+from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger import ownership
@@ -262,10 +263,8 @@ def test_the_owner_of_a_ledger_may_use_the_topics_of_each_former_owner_of_it(pre
     def run(name: str, codec: CompressionCodec, take_over_from: Owner | None) -> None:
         sink = previous.sink
         metadata = sink.metadata.model_copy(update={"name": name})
-        compression = sink.spec.format.compression.model_copy(update={"codec": codec, "level": 2})
-        output = sink.spec.format.model_copy(update={"compression": compression})
-        spec = sink.spec.model_copy(update={"sink_id": sink.sink_id, "format": output})
-        previous.sink = sink.model_copy(update={"metadata": metadata, "spec": spec})
+        spec = sink.spec.model_copy(update={"sink_id": sink.sink_id})
+        previous.sink = with_codec(sink.model_copy(update={"metadata": metadata, "spec": spec}), codec)
         previous.owner = Owner("function", sink.namespace, name, sink.sink_id)
         goal = StopCondition(until_caught_up=True, publish_open=True, take_over_from=take_over_from)
         previous.run(LOG, goal=goal)
@@ -276,6 +275,24 @@ def test_the_owner_of_a_ledger_may_use_the_topics_of_each_former_owner_of_it(pre
     run("third", CompressionCodec.NONE, second)
     assert b'"third"' in previous.s3.objects[CLAIM].body
     assert copied_by(previous) == list(range(12))
+
+
+def test_the_owner_of_a_ledger_may_use_topics_that_the_owner_before_it_did_not_read(
+    previous: MemorySinkFixture,
+) -> None:
+    s3: Any = previous.s3
+    shaping, first = previous.sink.shaping(), previous.owner
+    ownership.claim_topics(s3, shaping, first, ["other"])
+
+    def claim(owner: Owner, predecessor: Owner, topics: list[str]) -> None:
+        succession = command_access(previous, predecessor).succession
+        former = ownership.claim_ledger(s3, previous.root, owner, succession=succession)
+        ownership.claim_topics(s3, shaping, owner, topics, succession=succession, former=former)
+
+    third = Owner(SECOND.cluster, SECOND.namespace, "third", SECOND.sink_id)
+    claim(SECOND, first, ["log"])
+    claim(third, SECOND, ["log", "other"])
+    assert b'"third"' in previous.s3.objects[CLAIM.replace("/log/", "/other/")].body
 
 
 def test_a_driver_suspended_before_the_first_claim_of_its_ledger_does_not_report_the_objects_of_its_successor(
@@ -340,12 +357,11 @@ def test_the_directory_of_an_offset_reset_belongs_to_the_ledger_of_the_sink_that
     assert [key for key in previous.offsets() if "/generation=2/" in key], "the user has said that it is given up"
 
 
-def with_gzip(sink: MemorySinkFixture) -> None:
-    """Changes the compression, and so the extension, of the sinks that follow."""
-    spec = sink.sink.spec
-    compression = spec.format.compression.model_copy(update={"codec": CompressionCodec.GZIP, "level": 2})
-    output = spec.format.model_copy(update={"compression": compression})
-    sink.sink = sink.sink.model_copy(update={"spec": spec.model_copy(update={"format": output})})
+def with_codec(sink: Sink, codec: CompressionCodec) -> Sink:
+    """The sink with another compression, and so another extension."""
+    compression = sink.spec.format.compression.model_copy(update={"codec": codec, "level": 2})
+    output = sink.spec.format.model_copy(update={"compression": compression})
+    return sink.model_copy(update={"spec": sink.spec.model_copy(update={"format": output})})
 
 
 def copied_in_any_compression(sink: MemorySinkFixture) -> list[int]:
@@ -360,7 +376,7 @@ def test_a_successor_with_another_compression_continues_after_the_objects(
 ) -> None:
     """No claim with its extension is in its way. It is killed at a request or not, and started again."""
     suspended, owner = previous.driver(LOG).start(), previous.owner
-    with_gzip(previous)
+    previous.sink = with_codec(previous.sink, CompressionCodec.GZIP)
     previous.group.unlink()  # another sinkId has another group
     left = number
 
