@@ -102,7 +102,6 @@ RESTART: Final = Pace(shrink_after=HOUR, changes=4, shrink_variable=(1, 2), keep
 """Changes that restart a sink, or replace its executors: less is worth only half of the part that varies."""
 IN_PLACE: Final = Pace(shrink_after=10 * MINUTE, changes=24, shrink_variable=(4, 5), limits_growth=False)
 """Changes of running containers."""
-MAX_CHANGES = RESTART.changes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,7 +53,6 @@ MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 
 MAX_SINK_NAME: Final = 40
 """Maximum length of a sink's name. With the numbers of attempt and executor it is still a host name."""
-MAX_HOST_NAME: Final = 63
 MAX_ATTEMPT_NAME: Final = 47
 """Maximum length that leaves room for the suffix of Spark: `-exec-` and a number of ten digits."""
 _ATTEMPTS: Final = 10 ** (MAX_ATTEMPT_NAME - MAX_SINK_NAME - 1)

@@ -1,14 +1,4 @@
-"""Decoded Avro data as values of Connect.
-
-A decoder reads a datum with the *reading schema* of its type, which has the same binary form but is simpler:
-
-- It has no logical types: a decimal is bytes, dates and times are integers.
-- Each member of a union of several types is a record with one field, which has the member's name. So the decoded value
-  names its member. A union of null and one type is unchanged, and so is a union of one type.
-- Named types have no namespaces, aliases and defaults.
-
-`normaliser` turns a value that was read with it into Connect's (see sink_job.connect.json_encoder).
-"""
+"""Values of `sink_job.avro.row_decoder` as values of Connect (see `sink_job.connect.json_encoder`)."""
 
 from __future__ import annotations
 
@@ -16,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sink_job.avro.map_entries import is_map_entry, map_of_entries
-from sink_job.avro.schema import NAMED, AvroType
+from sink_job.avro.schema import AvroType
 from sink_job.avro.to_connect import decimal_scale, logical_type
 from sink_job.connect import logical_types
 from sink_job.connect.scopes import Later
@@ -24,59 +14,8 @@ from sink_job.connect.scopes import Later
 Normalise = Callable[[Any], object]
 
 
-def reading_schema(avro: AvroType) -> object:
-    """The reading schema of `avro` as Avro's JSON form: texts, lists and dicts."""
-    return _Reading().schema(avro)
-
-
-class _Reading:
-    def __init__(self) -> None:
-        self.names: dict[AvroType, str] = {}
-        self.count = 0
-
-    def schema(self, avro: AvroType) -> object:
-        if avro.kind in NAMED:
-            return self.names.get(avro) or self._named(avro)
-        match avro.kind:
-            case "union":
-                return self._union(avro)
-            case "array":
-                return {"type": "array", "items": self.schema(avro.items)}
-            case "map":
-                return {"type": "map", "values": self.schema(avro.items)}
-        return avro.kind
-
-    def _named(self, avro: AvroType) -> object:
-        self.names[avro] = name = self._next_name()
-        match avro.kind:
-            case "enum":
-                return {"type": "enum", "name": name, "symbols": avro.symbols}
-            case "fixed":
-                return {"type": "fixed", "name": name, "size": avro.size}
-        return self._record(name, [(field.name, field.type) for field in avro.fields])
-
-    def _record(self, name: str, fields: list[tuple[str, AvroType]]) -> object:
-        return {
-            "type": "record",
-            "name": name,
-            "fields": [{"name": field, "type": self.schema(of_field)} for field, of_field in fields],
-        }
-
-    def _union(self, avro: AvroType) -> object:
-        if avro.nullable is not None or avro.single is not None:
-            return [self.schema(member) for member in avro.members]
-        return [
-            "null" if member.kind == "null" else self._record(self._next_name(), [(member.member_name, member)])
-            for member in avro.members
-        ]
-
-    def _next_name(self) -> str:
-        self.count += 1
-        return f"t{self.count}"
-
-
 def normaliser(avro: AvroType) -> Normalise:
-    """A function that turns a value which was read with `reading_schema(avro)` into Connect's. It may change the value.
+    """A function that turns a value which `DatumReader(avro)` has read into Connect's. It may change the value.
 
     It raises InvalidValue for a decimal that is empty or too long, and RecursionError.
     """

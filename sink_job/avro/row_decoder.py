@@ -5,7 +5,9 @@ it accepts negative indexes of enums and unions. Here the depth is limited, no l
 is checked.
 
 The reader is compiled once for each schema, as nested functions from the data and a position to the value and the
-position after it. Values have the form of `sink_job.avro.connect_values.reading_schema`.
+position after it. Values have no logical types: a decimal is bytes, dates and times are integers. A
+member of a union of several types is `{"name of the member": value}`; a union of null and one type, or of one type, has
+the value itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """The content of Avro and Parquet objects, compared record by record.
 
 The bytes of a block depend on the version of a library, so a block is decoded and not encoded again.
+
+fastavro.block_reader does not read Avro objects here. It needs a file that it can seek in, and it trusts lengths: a
+damaged length of a snappy block ends the process, because memory for it is allocated first.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import pyarrow.parquet as pq
 
 from sink_job.api.enums import OutputFormat
 from sink_job.api.format_section import FormatSpec
+from sink_job.arrow.varints import MAX_BYTES, read_varint, signed
 from sink_job.avro.container import MAGIC, SYNC_BYTES, sync_marker
 from sink_job.avro.from_connect import avro_schema
 from sink_job.codecs.containers import datum_settings
@@ -34,6 +38,8 @@ from sink_job.writer.row_slices import RowSlice
 MAX_BLOCK: Final = 1 << 31
 SNAPPY_RATIO: Final = 32
 """Snappy's content is at most 21.3 times as long as the data: 64 bytes for 3 (format_description.txt)."""
+_SNAPPY_LENGTH: Final = 5
+"""The maximum length of the uncompressed length of a block."""
 PARQUET_BATCH: Final = 4096
 """Records of a Parquet object that are decoded together."""
 
@@ -126,17 +132,15 @@ class AvroContent:
 
     def _long(self, *, at_end: bool = False) -> int | None:
         """The next long. `at_end`: None at the end of the object."""
-        value = shift = 0
-        while True:
+        data = b""
+        while not data or data[-1] >= 0x80:
             byte = self._reader.read(1)
-            if not byte and at_end and not shift:
+            if not byte and at_end and not data:
                 return None
-            if not byte or shift > 63:
+            if not byte or len(data) == MAX_BYTES:
                 raise ObjectUnreadable("the object ends within a block, or a length in it is damaged")
-            value |= (byte[0] & 0x7F) << shift
-            shift += 7
-            if byte[0] < 0x80:
-                return (value >> 1) ^ -(value & 1)
+            data += byte
+        return signed(read_varint(data, 0)[0])
 
     def _exactly(self, size: int) -> bytes:
         data = self._reader.read(size)
@@ -262,13 +266,11 @@ _DAMAGED: Final[tuple[type[Exception], ...]] = (ValueError, OSError, EOFError, z
 
 def _snappy(data: bytes) -> bytes:
     """Raises ValueError if the checksum does not match."""
-    size, shift = 0, 0
-    for byte in data[:5]:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    if size > SNAPPY_RATIO * len(data):
+    try:
+        size, _ = read_varint(data, 0, _SNAPPY_LENGTH)
+    except (ValueError, IndexError):
+        size = -1
+    if not 0 <= size <= SNAPPY_RATIO * len(data):
         raise ValueError("its uncompressed length is damaged")
     content: bytes = pa.Codec("snappy").decompress(data[:-4], size, asbytes=True)
     if zlib.crc32(content).to_bytes(4, "big") != data[-4:]:

@@ -180,7 +180,7 @@ def test_there_are_at_most_four_changes_a_day_whatever_comes(
     for each, pause in seen:
         sink.look(each, pause)
     for at in sink.changes:
-        assert sum(at <= other < at + DAY for other in sink.changes) <= memory_sizing.MAX_CHANGES
+        assert sum(at <= other < at + DAY for other in sink.changes) <= memory_sizing.RESTART.changes
 
 
 @given(inputs, st.integers(1, 59), st.booleans())

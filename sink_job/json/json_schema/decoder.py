@@ -9,15 +9,12 @@ purpose:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-import msgspec
-
 from sink_job.avro.to_connect import UNION
 from sink_job.connect.errors import InvalidFieldValue, InvalidValue
-from sink_job.connect.json_decoder import JsonReader, Read, decode_json, decode_reason, expect
+from sink_job.connect.json_decoder import JsonReader, Read, expect
 from sink_job.connect.schema import INTEGER_BITS, Schema, SchemaType
 from sink_job.connect.scopes import Scope, child
 from sink_job.json.json_schema.to_connect import ONE_OF
@@ -26,24 +23,9 @@ UNIONS: Final = (ONE_OF, UNION)
 """The names of structs that are unions, of JSON Schemas and of Avro."""
 
 
-def text_reader(schema: Schema) -> Callable[[bytes], object]:
-    """A function that reads a JSON text as a value under `schema`.
-
-    It raises InvalidValue if the text does not conform to the schema, and RecursionError.
-    """
-    read = json_schema_reader(schema)
-
-    def of_text(text: bytes) -> object:
-        try:
-            return read(decode_json(text))
-        except msgspec.DecodeError as error:
-            raise InvalidValue(f"the value cannot be read: {decode_reason(error, text)}") from None
-
-    return of_text
-
-
 def json_schema_reader(schema: Schema) -> Read:
-    """A function that reads the result of `decode_json` as a value under `schema`. It raises as `text_reader`."""
+    """A function that reads the result of `decode_json` as a value under `schema`. It raises InvalidValue
+    if the value does not conform to the schema, and RecursionError."""
     return JsonSchemaReader().whole(schema)
 
 

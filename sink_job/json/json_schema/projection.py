@@ -41,13 +41,9 @@ _NUMBER: Final = [bytes([digit]) for digit in b"-0123456789"]
 _FRACTION: Final = re.compile(rb"[.eE]")
 
 
-def project_json(text: bytes, source: Schema, target: Schema) -> bytes:
-    """The JSON text `text` of a value under `source`, projected to `target`, in one line. Raises RecursionError."""
-    return text_projector(source, target)(text)
-
-
 def text_projector(source: Schema, target: Schema) -> Callable[[bytes], bytes]:
-    """A function that projects the JSON texts of values, as `project_json` does."""
+    """A function that projects JSON texts of values under `source` to `target`, each to one line. It raises
+    RecursionError."""
     project = json_projector(source, target)
 
     def projected(text: bytes) -> bytes:

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.avro.connect_values import normaliser, reading_schema
+from sink_job.avro.connect_values import normaliser
 from sink_job.avro.schema import parse_avro
 from sink_job.avro.to_connect import connect_schema
 from sink_job.connect.errors import InvalidValue
 from sink_job.connect.json_encoder import json_text
+from tests.unit.avro.reading_schema import reading_schema
 
 AVRO = "io.confluent.connect.avro"
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sink_job.api.enums import DecimalFormat, OutputFormat, TimestampFormat
 from sink_job.arrow import columnar
-from sink_job.avro.connect_values import normaliser, reading_schema
+from sink_job.avro.connect_values import normaliser
 from sink_job.avro.converter import AvroConverter
 from sink_job.avro.schema import parse_avro
 from sink_job.avro.to_connect import connect_schema
@@ -37,6 +37,7 @@ from tests.unit.avro.avro_data import (
     samples,
     texts,
 )
+from tests.unit.avro.reading_schema import reading_schema
 
 LINE = record(("a", "long"), ("b", ["null", "string"]))
 LISTS = {"type": "record", "name": "Q", "fields": [{"name": "next", "type": ["null", "Q"]}]}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.avro.connect_values import normaliser, reading_schema
+from sink_job.avro.connect_values import normaliser
 from sink_job.avro.to_connect import connect_schema, parse_registered
 from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.json_encoder import json_encoder
@@ -18,6 +18,7 @@ from sink_job.connect.projection import can_project
 from sink_job.connect.schema import RegisteredSchema, Schema, schema_id
 from sink_job.json.connect_envelope import envelope_schema
 from sink_job.json.json_schema.to_connect import json_connect_schema
+from tests.unit.avro.reading_schema import reading_schema
 
 
 def of_avro(text: str) -> Schema:

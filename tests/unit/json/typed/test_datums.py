@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 from typing import Any
@@ -27,11 +27,12 @@ from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
 from sink_job.converters.wire_format import Framing, Layout
 from sink_job.json.json_schema.converter import JsonSchemaConverter
-from sink_job.json.json_schema.decoder import json_schema_reader, text_reader
+from sink_job.json.json_schema.decoder import json_schema_reader
 from sink_job.json.json_schema.to_connect import ONE_OF
 from sink_job.json.typed import column_encoder as typed_column_encoder
 from sink_job.json.typed import datums as typed_datums
 from sink_job.json.typed.datums import JsonDatums
+from sink_job.json.typed.decoder import TextReading
 from tests.unit.avro.avro_data import Table, framed
 from tests.unit.connect import strategies
 
@@ -143,6 +144,10 @@ def kinds(draw: st.DrawFn) -> Schema:
     if not draw(st.booleans()):
         return draw(strategies.schemas(3))
     return structs.replace(draw(st.sampled_from(special)), optional=draw(st.booleans()))
+
+
+def text_reader(schema: Schema) -> Callable[[bytes], object]:
+    return TextReading(schema).read
 
 
 @contextmanager
