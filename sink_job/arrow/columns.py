@@ -16,7 +16,11 @@ from sink_job.arrow.arrays import Bounds, Bytes, Integers, Mask
 
 
 def integers(values: Integers, nulls: Mask | None = None) -> pa.Int64Array:
-    """A column of 64-bit integers. The rows of the mask `nulls` are null."""
+    """A column of 64-bit integers. The rows of the mask `nulls` are null.
+
+    >>> integers(np.array([1, 2, 3]), np.array([False, True, False])).to_pylist()
+    [1, None, 3]
+    """
     validity = None if nulls is None else _bits(~nulls)
     return pa.Array.from_buffers(pa.int64(), len(values), [validity, pa.py_buffer(values.astype(np.int64, copy=False))])
 
@@ -66,7 +70,11 @@ def _bits(values: Mask) -> pa.Buffer:
 
 
 def joined(column: pa.BinaryArray, *, before: bytes = b"", after: bytes = b"") -> pa.BinaryArray:
-    """The column's values, each between `before` and `after`. No value may be null."""
+    """The column's values, each between `before` and `after`. No value may be null.
+
+    >>> joined(binaries([b"a", b"", b"bc"]), before=b"<", after=b">").to_pylist()
+    [b'<a>', b'<>', b'<bc>']
+    """
     if not before:  # faster: use `after` as the separator
         return pc.binary_join_element_wise(column, _one(b""), _one(after))
     return pc.binary_join_element_wise(_one(before), column, _one(after), _one(b""))
@@ -106,7 +114,14 @@ def text(column: pa.BinaryArray) -> bytes:
 
 
 def bounds(column: pa.BinaryArray) -> Bounds:
-    """The start of each value in `content`, followed by the end of the last one; not copied."""
+    """The start of each value in `content`, followed by the end of the last one; not copied.
+
+    >>> values = binaries([b"a", None, b"bcd"])
+    >>> bounds(values).tolist(), bytes(content(values))
+    ([0, 1, 1, 4], b'abcd')
+    >>> bounds(values.slice(2)).tolist()
+    [1, 4]
+    """
     if not len(column):
         return np.zeros(1, np.int32)
     return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)

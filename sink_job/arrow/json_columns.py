@@ -97,21 +97,30 @@ def converted(convert: Callable[[Any], object]) -> Texts:
 
 
 def nullable(texts: Texts, null: bytes) -> Texts:
-    """For a column with nulls, whose text is `null`."""
+    """For a column with nulls, whose text is `null`.
+
+    >>> nullable(integers, b"null")(pa.array([1, None, 3])).to_pylist()
+    [b'1', b'null', b'3']
+    """
 
     def of_nullable(column: pa.Array) -> pa.BinaryArray:
         if not column.null_count:
             return texts(column)
         present = arrow_columns.truths(column.is_valid())
         parts = [arrow_columns.binaries([null]), texts(column.filter(arrow_columns.booleans(present)))]
-        source = np.where(present, np.cumsum(present), 0)
+        source = np.where(present, np.cumsum(present), 0)  # 0 is the null; the texts of the others follow it
         return pa.concat_arrays(parts).take(arrow_columns.integers(source))
 
     return of_nullable
 
 
 def structs(fields: Sequence[tuple[str, Texts]]) -> Texts:
-    """JSON objects with all `fields`, in the order of the columns."""
+    """JSON objects with all `fields`, in the order of the columns.
+
+    >>> texts = structs([("n", integers), ("s", strings)])
+    >>> texts(pa.array([{"n": 1, "s": "a"}, {"n": 2, "s": ""}, {"n": 3, "s": "b"}])).to_pylist()
+    [b'{"n":1,"s":"a"}', b'{"n":2,"s":""}', b'{"n":3,"s":"b"}']
+    """
     names = [_encode(name) + b":" for name, _ in fields]
 
     def of_struct(column: pa.StructArray) -> pa.BinaryArray:
@@ -147,7 +156,11 @@ def projected_structs(fields: Sequence[ProjectedField]) -> Texts:
 
 
 def lists(items: Texts) -> Texts:
-    """JSON arrays."""
+    """JSON arrays.
+
+    >>> lists(integers)(pa.array([[1, 2], [], [3]])).to_pylist()
+    [b'[1,2]', b'[]', b'[3]']
+    """
 
     def of_list(column: pa.ListArray) -> pa.BinaryArray:
         return bracketed(b"[", items(column.flatten()), column.offsets, b"]")
@@ -156,7 +169,12 @@ def lists(items: Texts) -> Texts:
 
 
 def maps(items: Texts) -> Texts:
-    """JSON objects of maps with text keys. Raises UnusualValues if a map has a key twice."""
+    """JSON objects of maps with text keys. Raises UnusualValues if a map has a key twice.
+
+    >>> column = pa.array([[("a", 1), ("b", 2)], [], [("c", 3)]], pa.map_(pa.string(), pa.int64()))
+    >>> maps(integers)(column).to_pylist()
+    [b'{"a":1,"b":2}', b'{}', b'{"c":3}']
+    """
 
     def of_map(column: pa.MapArray) -> pa.BinaryArray:
         offsets = np.array(column.offsets.to_pylist(), np.int64)
@@ -170,9 +188,19 @@ def maps(items: Texts) -> Texts:
 
 
 def check_keys(keys: pa.BinaryArray, counts: Integers) -> None:
-    """Raises UnusualValues if a map has a key twice. `counts` is the number of keys of each map."""
+    """Raises UnusualValues if a map has a key twice. `counts` is the number of keys of each map.
+
+    >>> keys = arrow_columns.binaries([b"a", b"b", b"a"])
+    >>> check_keys(keys, np.array([2, 1]))  # {a, b}, {a}
+    >>> check_keys(keys, np.array([1, 2]))  # {a}, {b, a}
+    >>> check_keys(keys, np.array([3]))
+    Traceback (most recent call last):
+        ...
+    sink_job.arrow.columnar.UnusualValues: a map has a key twice
+    """
     codes = keys.dictionary_encode()
     rows = np.repeat(np.arange(len(counts)), counts)
+    # one number for each pair of a map and a key, so that one `unique` finds a pair that occurs twice
     pairs = rows * max(1, len(codes.dictionary)) + np.array(codes.indices.to_pylist(), np.int64)
     if len(np.unique(pairs)) < len(pairs):
         raise UnusualValues("a map has a key twice")
@@ -194,7 +222,11 @@ def _elements(values: list[float]) -> pa.BinaryArray:
 
 
 def _replaced(column: pa.BinaryArray, rows: Integers, texts: Sequence[bytes]) -> pa.BinaryArray:
-    """The column with `texts` in the rows `rows`."""
+    """The column with `texts` in the rows `rows`.
+
+    >>> _replaced(arrow_columns.binaries([b"a", b"b", b"c"]), np.array([1]), [b"long"]).to_pylist()
+    [b'a', b'long', b'c']
+    """
     source = np.arange(len(column))
     source[rows] = len(column) + np.arange(len(rows))
     return pa.concat_arrays([column, arrow_columns.binaries(texts)]).take(arrow_columns.integers(source))

@@ -74,24 +74,41 @@ def binaries(values: pa.BinaryArray) -> Parts:
 
 
 def texts(values: Sequence[str]) -> Parts:
-    """Strings in UTF-8. Raises UnicodeEncodeError."""
+    r"""Strings in UTF-8. Raises UnicodeEncodeError.
+
+    >>> joined(texts(["a", "", "bc"]), 3).to_pylist()
+    [b'\x02a', b'\x00', b'\x04bc']
+    """
     joined = "".join(values)
     _check_size(len(joined))
     data = joined.encode()
+    # as many bytes as characters: all are ASCII, so the lengths of the strings are those of the data
     encoded: Iterable[str | bytes] = values if len(data) == len(joined) else map(str.encode, values)
     lengths = np.fromiter(map(len, encoded), np.int64, len(values))
     return [longs(lengths), _column(np.concatenate(([0], np.cumsum(lengths))), data)]
 
 
 def lists(counts: Integers, items: pa.BinaryArray) -> Parts:
-    """Arrays and maps of `counts` items: the data of all items, in order."""
+    r"""Arrays and maps of `counts` items: the data of all items, in order.
+
+    >>> items = joined([longs(np.array([1, 2, 3]))], 3)  # of [1, 2], [] and [3]
+    >>> joined(lists(np.array([2, 0, 1]), items), 3).to_pylist()
+    [b'\x04\x02\x04\x00', b'\x00', b'\x02\x06\x00']
+    """
     ends = np.concatenate(([0], np.cumsum(counts)))
     content = _column(arrow_columns.bounds(items).astype(np.int64)[ends], items.buffers()[2])
+    # an empty array is the count 0 alone; the others end with the count 0 of a further block
     return [longs(counts), content, Short(np.zeros((len(counts), 1), np.uint8), (counts > 0)[:, None])]
 
 
 def spread(parts: Parts, present: Mask) -> Parts:
-    """Parts of the rows `present`, for all rows: the others have no bytes."""
+    r"""Parts of the rows `present`, for all rows: the others have no bytes.
+
+    >>> present = np.array([True, False, True])
+    >>> some = [longs(np.array([1, 3]))]
+    >>> joined([branches(present, 0, 1), *spread(some, present)], 3).to_pylist()
+    [b'\x02\x02', b'\x00', b'\x02\x06']
+    """
     return [_spread_short(part, present) if isinstance(part, Short) else _spread(part, present) for part in parts]
 
 
@@ -113,8 +130,13 @@ def branches(present: Mask, null: int, value: int) -> Short:
 
 
 def joined(parts: Parts, rows: int) -> pa.BinaryArray:
-    """The concatenation of the parts of each row. Raises UnusualValues if it is too large for a column."""
+    r"""The concatenation of the parts of each row. Raises UnusualValues if it is too large for a column.
+
+    >>> joined([constant(b"<", 3), *texts(["a", "", "bc"]), constant(b">", 3)], 3).to_pylist()
+    [b'<\x02a>', b'<\x00>', b'<\x04bc>']
+    """
     columns: list[pa.BinaryArray] = []
+    # a run of short parts becomes one column in one pass of NumPy
     for is_short, group in groupby(parts, lambda part: isinstance(part, Short)):
         adjacent: list[Any] = list(group)
         columns += [_short_column(adjacent)] if is_short else adjacent

@@ -283,7 +283,12 @@ _COMPRESSED: Final = "zlib:"
 
 
 def _compact(codes: Codes, ids: list[str]) -> tuple[Codes, list[str]]:
-    """Without the ids that no row has, in the order of the first rows."""
+    """Without the ids that no row has, in the order of the first rows.
+
+    >>> codes, ids = _compact(np.array([2, -1, 0]), ["7", "8", "9"])
+    >>> codes.tolist(), ids
+    ([0, -1, 1], ['9', '7'])
+    """
     used = list(dict.fromkeys(code for code in codes.tolist() if code >= 0))
     rank = np.full(len(ids) + 1, -1, np.int32)
     rank[used] = np.arange(len(used), dtype=np.int32)

@@ -51,7 +51,11 @@ class LengthPrefixed:
     """The row encoder of containers: a row is a datum after its length."""
 
     def encode(self, values: pa.BinaryArray) -> pa.BinaryArray:
-        """See `RowEncoder.encode`."""
+        r"""See `RowEncoder.encode`.
+
+        >>> LengthPrefixed().encode(arrow_columns.binaries([b"a", b"", b"bc"])).to_pylist()
+        [b'\x01\x00\x00\x00a', b'\x00\x00\x00\x00', b'\x02\x00\x00\x00bc']
+        """
         lengths = np.diff(arrow_columns.bounds(values)).astype("<u4")
         ends = pa.py_buffer(np.arange(0, LENGTH.size * len(values) + 1, LENGTH.size, dtype=np.int32))
         prefixes = pa.Array.from_buffers(pa.binary(), len(values), [None, ends, pa.py_buffer(lengths)])
@@ -59,7 +63,12 @@ class LengthPrefixed:
 
 
 def datums(rows: bytes) -> Iterator[pa.BinaryArray]:
-    """The datums of concatenated rows, in batches: each ends with the first row at which its rows reach DATUM_BATCH."""
+    """The datums of concatenated rows, in batches: each ends with the first row at which its rows reach DATUM_BATCH.
+
+    >>> rows = LengthPrefixed().encode(arrow_columns.binaries([b"a", b"", b"bc"])).to_pylist()
+    >>> [batch.to_pylist() for batch in datums(b"".join(rows))]
+    [[b'a', b'', b'bc']]
+    """
     start, prefix, unpack = 0, LENGTH.size, LENGTH.unpack_from
     while start < len(rows):
         at, ends = start, array("q", [start])  # a list of integers would be larger than short rows
@@ -74,7 +83,7 @@ def datums(rows: bytes) -> Iterator[pa.BinaryArray]:
 def _without_lengths(rows: memoryview, ends: Integers) -> pa.BinaryArray:
     """The datums of rows that end at `ends`; the first of these is 0."""
     bounds = np.empty(2 * len(ends) - 1, np.int32)
-    bounds[::2], bounds[1::2] = ends, ends[:-1] + LENGTH.size
+    bounds[::2], bounds[1::2] = ends, ends[:-1] + LENGTH.size  # length, datum, length, datum, …
     both = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(rows)])
     return both.take(arrow_columns.integers(np.arange(1, len(both), 2)))
 

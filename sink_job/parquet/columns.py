@@ -211,16 +211,22 @@ def _micros(column: pa.Array) -> pa.Array:
 
 
 def _decimals(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """Decimals of big-endian integers. What is before the last 16 bytes of a longer one repeats its sign."""
+    r"""Decimals of big-endian integers. What is before the last 16 bytes of a longer one repeats its sign.
+
+    >>> integers = arrow_columns.binaries([b"\x01", b"\xff", b"\xff" * 20 + b"\x7f"])
+    >>> [str(each) for each in _decimals(integers, pa.decimal128(5, 2)).to_pylist()]
+    ['0.01', '-0.01', '-1.29']
+    """
     values = column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column.view(pa.binary())
     if not len(values) or not len(content := arrow_columns.content(values)):
         return pa.nulls(len(values), target)
     bounds = arrow_columns.bounds(values).astype(np.int64)
     starts, ends = bounds[:-1], bounds[1:]
-    place = np.arange(16)
+    place = np.arange(16)  # of a byte of a decimal of Arrow, which is little-endian
     is_own = place < (ends - starts)[:, None]
     own = content[np.where(is_own, ends[:, None] - 1 - place, 0)]
     is_negative = (content[np.minimum(starts, len(content) - 1)] >= 0x80) & (ends > starts)
+    # a shorter integer is filled up with its sign: 0xff for a negative one
     digits = np.where(is_own, own, np.where(is_negative, 0xFF, 0).astype(np.uint8)[:, None])
     return pa.Array.from_buffers(target, len(values), [_validity(values), pa.py_buffer(digits.tobytes())])
 

@@ -132,7 +132,11 @@ def _sample(count: int, width: float) -> Integers:
 
 
 def _values_at(numbers: Integers, arrays: list[pa.Array]) -> pa.Array:
-    """The values with these ascending numbers. Arrow's `take` of a chunked array copies all of its values."""
+    """The values with these ascending numbers. Arrow's `take` of a chunked array copies all of its values.
+
+    >>> _values_at(np.array([0, 3, 4]), [pa.array([10, 11, 12]), pa.array([13, 14])]).to_pylist()
+    [10, 13, 14]
+    """
     found, start = [], 0
     for array in arrays:
         low, high = np.searchsorted(numbers, (start, start + len(array)))

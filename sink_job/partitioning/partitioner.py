@@ -218,10 +218,17 @@ class _PathColumnsBuilder:
 
 
 def _combine(parts: Sequence[_Labels], rows: Indices, delimiter: str) -> tuple[Codes, list[str]]:
-    """The index of the path of each of `rows`, and the distinct paths, joined from the labels of `parts`."""
+    """The index of the path of each of `rows`, and the distinct paths, joined from the labels of `parts`.
+
+    >>> years, fields = _Labels(np.array([0, 0, 1]), ["2025", "2026"]), _Labels(np.array([1, 0, 1]), ["k=a", "k=b"])
+    >>> codes, paths = _combine([years, fields], np.arange(3), "/")
+    >>> codes.tolist(), paths
+    ([1, 0, 2], ['2025/k=a', '2025/k=b', '2026/k=b'])
+    """
     codes, labels = parts[0].codes[rows].astype(np.int64), parts[0].labels
     for part in parts[1:]:
         width = len(part.labels)
+        # one number for each pair of a left and a right label; only pairs that occur get a text
         codes, distinct = ranked(codes * width + part.codes[rows])
         pairs = (divmod(int(code), width) for code in distinct)
         labels = [f"{labels[left]}{delimiter}{part.labels[right]}" for left, right in pairs]

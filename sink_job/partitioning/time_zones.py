@@ -144,6 +144,10 @@ def ranked(values: Times) -> tuple[Indices, Times]:
     empty.
 
     Values within a small range, such as numbers of days or hours, are not sorted.
+
+    >>> ranks, distinct = ranked(np.array([30, 10, 30]))
+    >>> ranks.tolist(), distinct.tolist()
+    ([1, 0, 1], [10, 30])
     """
     low, high = int(values.min()), int(values.max())
     if low == high:

@@ -56,6 +56,10 @@ def elements(
 
     Returns for each value the index of its path element, or -1 for a rejected value; the distinct path elements; and
     the rejections.
+
+    >>> codes, labels, rejected = elements("k", ["x", 1.5, "x"], delimiter="/")
+    >>> codes.tolist(), labels, [row for row, reason in rejected]
+    ([0, -1, 0], ['k=x'], [1])
     """
     kinds = set(map(type, values))
     keys: Sequence[object] = values

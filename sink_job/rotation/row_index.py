@@ -173,7 +173,7 @@ class AcceptedRows:
         ordered = self.codes[order]
         sums = np.cumsum(self.sizes[order])
         starts = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
-        before = sums[starts] - self.sizes[order][starts]
+        before = sums[starts] - self.sizes[order][starts]  # the sum of all codes before: sums run over all of them
         lengths = np.diff(np.append(starts, len(order)))
         so_far = np.empty(len(order), np.int64)
         so_far[order] = sums - np.repeat(before, lengths)
@@ -184,18 +184,30 @@ class AcceptedRows:
         previous = np.full(len(self.codes), -1, np.intp)
         order = np.argsort(self._narrow(self.codes), kind="stable")
         same = self.codes[order][1:] == self.codes[order][:-1]
+        # the sort is stable: the neighbour of a record is the last one before it
         previous[order[1:][same]] = order[:-1][same]
         return previous
 
 
 def _switches(codes: Codes) -> list[int]:
-    """The indices of the records whose code differs from the previous one."""
+    """The indices of the records whose code differs from the previous one.
+
+    >>> _switches(np.array([5, 5, 3, 5], np.int32))
+    [2, 3]
+    """
     return (np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist()
 
 
 def first_times(rows: Rows) -> tuple[Integers, int | None]:
     """For each accepted row the time of the first row with a time after the previous accepted row (itself, unless a
-    row with a rejected path lies between), and that of the first such row after the last accepted one."""
+    row with a rejected path lies between), and that of the first such row after the last accepted one.
+
+    >>> from sink_job.records.batch import REJECTED_PATH
+    >>> rows = Rows(np.arange(4), np.array([0, REJECTED_PATH, 0, REJECTED]), ["p"], times=np.array([10, 20, 30, 40]))
+    >>> times, behind = first_times(rows)  # the row with the rejected path counts for the next one
+    >>> times.tolist(), behind
+    ([10, 20], None)
+    """
     assert rows.times is not None
     candidates = np.flatnonzero(rows.codes != REJECTED)
     accepted = np.flatnonzero(rows.codes >= 0)
@@ -210,6 +222,10 @@ def first_true(start: int, end: int, test: Callable[[int, int], Mask]) -> int:
 
     `test(a, b)` returns a mask of the indices from a to b. It is called for growing windows in order, so the cost of a
     search depends on the distance of the result, not on the size of the batch.
+
+    >>> values = np.array([1, 4, 9, 16])
+    >>> first_true(1, 4, lambda start, end: values[start:end] > 8)
+    2
     """
     window = _WINDOW
     while start < end:
