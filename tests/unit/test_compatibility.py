@@ -23,7 +23,10 @@ from tests.unit.rotation.settings import shaping
 UPDATE: Final = 'make golden ENTRY="part of the entry in CHANGELOG.md"'
 GOLDEN: Final[dict[str, Any]] = json.loads(OBJECTS.read_text())
 
-DECIDING: Final = ("converters", "schemas", "partitioning", "formats", "rotation", "writer")
+DECIDING: Final = (
+    *("arrow", "avro", "codecs", "connect", "converters", "envelope", "formats", "json"),
+    *("parquet", "partitioning", "plain", "protobuf", "records", "rotation", "writer"),
+)
 """The packages that accept values, compute paths and keys, and encode rows."""
 
 NAMES: Final = {"google": ["protobuf"], "backports": ["zstd"], "compression": ["zstd"]}
@@ -76,7 +79,9 @@ def _libraries(settings: ObjectSettings) -> tuple[str, ...]:
 
 def _imported_modules() -> set[str]:
     """The first words of the names of all modules that the deciding packages import, without Python's own."""
-    files = [file for package in DECIDING for file in (ROOT / "sink_job" / package).rglob("*.py")]
+    folders = [ROOT / "sink_job" / package for package in DECIDING]
+    assert all(folder.is_dir() for folder in folders)
+    files = [file for folder in folders for file in folder.rglob("*.py")]
     names = {name.partition(".")[0] for file in files for name in _imports(file)}
     return names - set(sys.stdlib_module_names) - {"sink_job"}
 
