@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from types import MethodType
 from typing import Any, Generic, NoReturn, TypeVar
 
 from sink_job.connect.errors import InvalidSchema
@@ -41,6 +42,19 @@ def enclosing(scope: Scope[Result], reference: Schema) -> Callable[[Any], Result
 
 def _not_enclosed(name: str | None, value: object) -> NoReturn:
     raise InvalidSchema(f"the schema refers to {name}, which does not enclose the reference")
+
+
+def shown(function: Callable[..., object]) -> str:
+    """A compiled function for the repr of another one: the object whose method it is, or its name."""
+    if isinstance(function, MethodType):
+        return repr(function.__self__)
+    return str(getattr(function, "__name__", repr(function)))
+
+
+def named_in(error: Exception, field: str, owner: object) -> None:
+    """Adds to an unexpected error the field whose value raised it, for its traceback."""
+    if not isinstance(error, RecursionError):  # there is no stack left for it, and no field to blame
+        error.add_note(f"in the field {field!r} of {owner!r}")
 
 
 def child(schema: Schema | None) -> Schema:

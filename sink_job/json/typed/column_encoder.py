@@ -22,8 +22,9 @@ from sink_job.arrow.arrays import Bytes, Integers
 from sink_job.arrow.columnar import NotColumnar, UnusualValues
 from sink_job.avro import column_encoder as avro_column_encoder
 from sink_job.avro.column_encoder import Parts
-from sink_job.avro.encoder import MAX_REPEATED, is_uuid, value_encoder, value_range
+from sink_job.avro.encoder import value_encoder, value_range
 from sink_job.avro.from_connect import enum_symbols, is_text_map, is_union
+from sink_job.avro.value_encoders import MAX_REPEATED, is_uuid
 from sink_job.connect.errors import VALUE_ERRORS
 from sink_job.connect.json_decoder import MAX_FIELDS, Read, default_value, parse_number
 from sink_job.connect.output_settings import DatumSettings

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.enums import ConverterType, OutputFormat
-from sink_job.avro import encoder as avro_encoder
+from sink_job.avro import value_encoders
 from sink_job.avro.encoder import can_take_defaults, datum_encoder
 from sink_job.codecs.converters import converter_for
 from sink_job.connect.errors import InvalidFieldValue
@@ -70,7 +70,7 @@ def test_an_envelope_with_too_many_defaults_is_rejected() -> None:
 
 @pytest.mark.parametrize("rows", [1, 10])
 def test_arrays_without_defaults_have_no_limit(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (avro_encoder, typed_column_encoder):
+    for module in (value_encoders, typed_column_encoder):
         monkeypatch.setattr(module, "MAX_REPEATED", 100)
     found = convert(record({"type": "array", "items": "string"}), *[json.dumps({"l": [DEFAULT]}).encode()] * rows)
     assert found.rejected == []
