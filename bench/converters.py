@@ -28,7 +28,7 @@ from sink_job.codecs.converters import converter_for
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.json.lines import JsonLines
 from sink_job.protobuf.compiler import compile_schema
 
@@ -45,8 +45,8 @@ _MEASURED: Final = (
     ConverterType.JSON_SCHEMA,
     ConverterType.CONNECT_JSON,
 )
-ONE_BY_ONE: Final = "Avro, one by one"
-PROTOBUF_ONE_BY_ONE: Final = "Protobuf, one by one"
+ROW_WISE: Final = "Avro, row-wise"
+PROTOBUF_ROW_WISE: Final = "Protobuf, row-wise"
 
 
 class Row(NamedTuple):
@@ -126,14 +126,14 @@ def main() -> None:
 def _converters() -> list[tuple[str, ConverterType]]:
     return [
         *((kind.value, kind) for kind in _MEASURED),
-        (ONE_BY_ONE, ConverterType.AVRO),
-        (PROTOBUF_ONE_BY_ONE, ConverterType.PROTOBUF),
+        (ROW_WISE, ConverterType.AVRO),
+        (PROTOBUF_ROW_WISE, ConverterType.PROTOBUF),
     ]
 
 
 def measure(name: str, kind: ConverterType, *, large: bool, repeat: int) -> Row:
     """Converts the same batches `repeat` times, to JSON lines."""
-    columnar.MIN_ROWS = 1 << 60 if name in (ONE_BY_ONE, PROTOBUF_ONE_BY_ONE) else 16
+    columnar.MIN_ROWS = 1 << 60 if name in (ROW_WISE, PROTOBUF_ROW_WISE) else 16
     batches, schemas = batches_of(kind, large=large)
     converter, lines, source = converter_for(kind, (), schemas=schemas), JsonLines(kind), BatchSource("bench")
 
@@ -165,14 +165,16 @@ def batches_of(kind: ConverterType, *, large: bool) -> tuple[list[pa.BinaryArray
     if kind is ConverterType.AVRO:
         fields = LARGE_SCHEMA if large else SMALL_SCHEMA
         schema = {"type": "record", "name": "Value", "fields": [{"name": name, "type": of} for name, of in fields]}
-        settings = SchemaSettings(Table(RegisteredSchema("1", "AVRO", json.dumps(schema))), Framing(Layout.CONFLUENT))
+        settings = SchemaSettings(
+            Table(RegisteredSchema("1", "AVRO", json.dumps(schema))), WireFormat(Layout.CONFLUENT)
+        )
         values = _avro_values(schema, value)
     if kind is ConverterType.PROTOBUF:
         registered = RegisteredSchema("1", "PROTOBUF", _PROTO.format(LARGE_PROTOBUF if large else SMALL_PROTOBUF))
-        settings = SchemaSettings(Table(registered), Framing(Layout.CONFLUENT, chooses_message=True))
+        settings = SchemaSettings(Table(registered), WireFormat(Layout.CONFLUENT, chooses_message=True))
         values = _protobuf_values(registered, value)
     if kind is ConverterType.JSON_SCHEMA:
-        settings = SchemaSettings(Table(RegisteredSchema("1", "JSON", JSON_SCHEMA)), Framing(Layout.CONFLUENT))
+        settings = SchemaSettings(Table(RegisteredSchema("1", "JSON", JSON_SCHEMA)), WireFormat(Layout.CONFLUENT))
         values = (b"\0\0\0\0\1" + text for text in values)
     if kind is ConverterType.CONNECT_JSON:
         values = _enveloped(_connect_schema(LARGE_SCHEMA if large else SMALL_SCHEMA), value)
@@ -186,7 +188,7 @@ _ENCODERS: Final[dict[ConverterType, Callable[[Any], bytes]]] = {
 
 
 def _avro_values(schema: dict[str, Any], value: Callable[[random.Random, int], dict[str, Any]]) -> Iterator[bytes]:
-    """Endless values in Confluent's framing."""
+    """Endless values in Confluent's wire format."""
     parsed, rng = fastavro.parse_schema(schema), random.Random(1)
     for number in itertools.count():
         out = io.BytesIO(b"\0\0\0\0\1")
@@ -198,7 +200,7 @@ def _avro_values(schema: dict[str, Any], value: Callable[[random.Random, int], d
 def _protobuf_values(
     schema: RegisteredSchema, value: Callable[[random.Random, int], dict[str, Any]]
 ) -> Iterator[bytes]:
-    """Endless values in Confluent's framing."""
+    """Endless values in Confluent's wire format."""
     rng, kind = random.Random(1), _protobuf_class(schema)
     for number in itertools.count():
         item = value(rng, number)

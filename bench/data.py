@@ -37,7 +37,7 @@ class Case:
     size: int
     records: int
     is_avro: bool = field(default=False, kw_only=True)
-    """Whether the values are Avro data with Confluent's framing and the schema id 1; else they are JSON."""
+    """Whether the values are Avro data with Confluent's wire format and the schema id 1; else they are JSON."""
 
     @property
     def topic(self) -> str:
@@ -141,17 +141,17 @@ JSON_SCHEMA = json.dumps(
 
 
 def avro_values(size: int) -> Iterator[bytes]:
-    """The same content as Avro data with Confluent's framing, of exactly `size` bytes."""
+    """The same content as Avro data with Confluent's wire format, of exactly `size` bytes."""
     pool, schema = _texts(size, _TEXTS), fastavro.parse_schema(AVRO_SCHEMA)
     for number in itertools.count():
         item = {"id": number, "path": f"p{number // PARTITIONS % PATHS}", "text": ""}
         text = pool[number % _TEXTS]
         item["text"] = text[: size - 32].decode()
-        item["text"] = text[: 2 * size - 32 - len(_framed(schema, item))].decode()
-        yield _framed(schema, item)
+        item["text"] = text[: 2 * size - 32 - len(_in_wire_format(schema, item))].decode()
+        yield _in_wire_format(schema, item)
 
 
-def _framed(schema: Any, item: dict[str, Any]) -> bytes:
+def _in_wire_format(schema: Any, item: dict[str, Any]) -> bytes:
     out = io.BytesIO(b"\0\0\0\0\1")
     out.seek(5)
     fastavro.schemaless_writer(out, schema, item)

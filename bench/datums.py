@@ -1,6 +1,6 @@
 """CPU time from values to the rows of Parquet objects, and from rows to a row group, on one core.
 
-`python -m bench.datums [--repeat 5]` prints a table. Values have the content and the framing of `bench.converters`.
+`python -m bench.datums [--repeat 5]` prints a table. Values have the content and the wire format of `bench.converters`.
 Each figure is the best of several turns: other processes on the machine can only make a turn slower.
 """
 
@@ -33,15 +33,15 @@ from sink_job.codecs.converters import converter_for
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.formats.datum_rows import LengthPrefixed
 from sink_job.json.typed import datums as typed_datums
 
 PARQUET: Final = FormatSpec(output=OutputFormat.PARQUET, compression=CompressionSpec(codec=CompressionCodec.SNAPPY))
-ONE_BY_ONE: Final = "JsonSchema, one by one"
+ROW_WISE: Final = "JsonSchema, row-wise"
 CASES: Final = {
     "JsonSchema": ConverterType.JSON_SCHEMA,
-    ONE_BY_ONE: ConverterType.JSON_SCHEMA,
+    ROW_WISE: ConverterType.JSON_SCHEMA,
     "Avro": ConverterType.AVRO,
     "Protobuf": ConverterType.PROTOBUF,
 }
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def measure(name: str, *, large: bool, repeat: int) -> Rates:
-    typed_datums.MIN_ROWS = 1 << 60 if name == ONE_BY_ONE else 8
+    typed_datums.MIN_ROWS = 1 << 60 if name == ROW_WISE else 8
     kind = CASES[name]
     batches, settings = _json_batches(large) if kind is ConverterType.JSON_SCHEMA else batches_of(kind, large=large)
     assert settings is not None
@@ -103,11 +103,11 @@ def _row_group_seconds(found: list[Converted], size: int, repeat: int) -> float:
 def _json_batches(large: bool) -> tuple[list[pa.BinaryArray], SchemaSettings]:
     rng, value = random.Random(1), large_value if large else small_value
     schema = json.dumps(_json_schema(LARGE_SCHEMA if large else SMALL_SCHEMA))
-    settings = SchemaSettings(Table(RegisteredSchema("1", "JSON", schema)), Framing(Layout.CONFLUENT))
+    settings = SchemaSettings(Table(RegisteredSchema("1", "JSON", schema)), WireFormat(Layout.CONFLUENT))
     count = BATCH_BYTES // (1_000 if large else 100)
     texts = (json.dumps(value(rng, number), separators=(",", ":")).encode() for number in itertools.count())
-    framed = (b"\0\0\0\0\1" + text for text in texts)
-    return [pa.array(list(itertools.islice(framed, count)), pa.binary()) for _ in range(BATCHES)], settings
+    in_wire_format = (b"\0\0\0\0\1" + text for text in texts)
+    return [pa.array(list(itertools.islice(in_wire_format, count)), pa.binary()) for _ in range(BATCHES)], settings
 
 
 def _json_schema(fields: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -188,9 +188,9 @@ def main() -> None:
     parser.add_argument("--before", action="store_true")
     given = parser.parse_args()
     sections = {"partitioner": {"type": given.type, "timezone": "UTC"}, "rotation": {"flushSize": 10**9}}
-    shaping = ObjectSettings.model_validate(sections)
-    pipeline = RecordPipeline.of(shaping, ErrorsSpec())
-    rates = Rates(given.records, given.record_bytes, shaping.s3.part_size)
+    object_settings = ObjectSettings.model_validate(sections)
+    pipeline = RecordPipeline.of(object_settings, ErrorsSpec())
+    rates = Rates(given.records, given.record_bytes, object_settings.s3.part_size)
     partitions = [Partition(n, pipeline, rates, before=given.before) for n in range(given.partitions)]
     rounds = 86_400 // given.seconds
     found = measure(rounds, partitions)

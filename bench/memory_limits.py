@@ -33,7 +33,7 @@ from sink_job.coordinator.progress import Progress
 from sink_job.driver.machine import memory_of, owner_of
 from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.engine.types import Columns, ProcessorFactory, Range
-from sink_job.registry.unframed import UnframedSchema, unframed_schema
+from sink_job.registry.bare_values import BareValueSchema, bare_value_schema
 from sink_job.s3 import S3Settings
 
 TOPIC = "endless"
@@ -190,8 +190,8 @@ def main() -> None:
     given = json.load(sys.stdin)
     sink = load_sink(json.dumps(given["manifest"]))
     memory = memory_of(sink, cores=given["cores"], total=None)
-    unframed = unframed_schema(sink.spec.format)
-    log = EndlessLog(given["records"], avro=unframed is not None)
+    bare_values = bare_value_schema(sink.spec.format)
+    log = EndlessLog(given["records"], avro=bare_values is not None)
     tracker = Progress(sink, _clock)
     world = CoordinatorContext(
         s3=S3Settings.of(sink.spec.s3, {}),
@@ -203,7 +203,7 @@ def main() -> None:
         budget=memory.budget,
         threads=memory.part_buffers,
         part_buffers=memory.part_buffers,
-        registry=None if unframed is None else UnframedSchema(unframed, None),
+        registry=None if bare_values is None else BareValueSchema(bare_values, None),
     )
     Coordinator(sink, world, StopCondition(until_caught_up=True), tracker).run()
     report = tracker.report()

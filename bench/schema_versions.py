@@ -104,13 +104,13 @@ def _values(versions: Sequence[int], *, large: bool) -> Values:
     ]
     make, rng = large_value if large else small_value, random.Random(1)
     samples = [make(rng, number) | {"seats": number, "source": "app"} for number in range(1_000)]
-    data = [_framed(version, parsed[version], samples[n % len(samples)]) for n, version in enumerate(versions)]
+    data = [_in_wire_format(version, parsed[version], samples[n % len(samples)]) for n, version in enumerate(versions)]
     count = BATCH_BYTES // (1_000 if large else 100)
     batches = [_batch(first, data[first : first + count]) for first in range(0, len(data), count)]
     return Values(registered, batches, sum(map(len, data)))
 
 
-def _framed(version: int, schema: Any, value: dict[str, Any]) -> bytes:
+def _in_wire_format(version: int, schema: Any, value: dict[str, Any]) -> bytes:
     out = io.BytesIO()
     fastavro.schemaless_writer(out, schema, value)
     return b"\0" + (version + 1).to_bytes(4) + out.getvalue()

@@ -20,7 +20,7 @@ from sink_job.api.errors import SinkError
 from sink_job.api.job_sections import KeySettings
 from sink_job.api.operator_sections import OffsetResetSpec, PartitionOffset
 from sink_job.api.spec import ObjectSettings
-from sink_job.ledger.generations import end_of_generation, generation_metadata, new_topics_dir, shaping_below
+from sink_job.ledger.generations import end_of_generation, generation_metadata, new_topics_dir, settings_below
 from sink_job.ledger.state import ClosedObject, LedgerState, OffsetResetRecord, PartitionState, Record, RotationRange
 from sink_job.ledger.transitions import diff
 from sink_job.maintenance.existing_objects import check_empty, check_existing_objects
@@ -32,7 +32,7 @@ from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffse
 from sink_job.verify.per_generation import buckets, per_generation
 from sink_job.verify.results import Finding, FindingType
 
-SHAPING = ObjectSettings(s3=KeySettings(topics_dir="", offset_pad_width=0))
+OBJECT_SETTINGS = ObjectSettings(s3=KeySettings(topics_dir="", offset_pad_width=0))
 
 
 class OffsetRange(NamedTuple):
@@ -70,7 +70,7 @@ def sink_key(key: str) -> str:
 
 @cache
 def _below(directory: str) -> ObjectSettings:
-    return shaping_below(SHAPING, directory)
+    return settings_below(OBJECT_SETTINGS, directory)
 
 
 @cache
@@ -107,12 +107,12 @@ def planned(case: Case, model: ModelState, state: Interned[LedgerState], d: Driv
         return body
     reset, starts = body.value.reset, {TP: start_of(case, case.command(d.name))}
     assert reset is not None, "it is a reset"
-    store, shaping = cast("S3Client", BucketStub(model)), _below(reset.topics_dir)
+    store, object_settings = cast("S3Client", BucketStub(model)), _below(reset.topics_dir)
     try:
         if reset.on_existing == OnExisting.NEW_PREFIX.value:
-            check_empty(store, shaping, starts)
+            check_empty(store, object_settings, starts)
         else:
-            check_existing_objects(store, shaping, generation_audits(model, state), starts)
+            check_existing_objects(store, object_settings, generation_audits(model, state), starts)
     except SinkError:
         return None
     return body
@@ -123,7 +123,7 @@ def record(case: Case, state: Interned[LedgerState], d: Driver) -> Interned[Reco
     command, before, rules = case.command(d.name), state.value, case.rules
     generation, number = before.generation + 1, before.number + 1
     is_apart = command.on_existing == OnExisting.NEW_PREFIX.value
-    topics_dir = new_topics_dir(SHAPING, generation) if is_apart else before.topics_dir or ""
+    topics_dir = new_topics_dir(OBJECT_SETTINGS, generation) if is_apart else before.topics_dir or ""
     reset = OffsetResetRecord(
         generation=generation,
         topics_dir=topics_dir,
@@ -213,6 +213,6 @@ def verify(case: Case, model: ModelState, state: Interned[LedgerState]) -> Itera
     moved = {sink_key(key) for key, _, _ in model.moved}
     ours = generation_metadata(state.value.generation) in ("", model.group_metadata)
     group = KafkaOffsets(group={TP: model.group} if ours else {}, ends={TP: case.records})
-    for each, bucket in zip(found, buckets(found, whole, [SHAPING.s3]), strict=True):
+    for each, bucket in zip(found, buckets(found, whole, [OBJECT_SETTINGS.s3]), strict=True):
         for result in audit(each, bucket, KafkaOffsets() if each.ended else group):
             yield from (f for f in result.findings if f.type is not FindingType.OBJECT_MISSING or f.key not in moved)

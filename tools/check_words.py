@@ -51,12 +51,14 @@ REPLACED = {
     r"in the way": "conflicts with",
     r"by itself|by themselves": "automatically, without user action",
     r"whether it is so|not foreseen": "(a plain sentence)",
+    r"fram(?:ing|ed)|unframed": "wire format, in wire format, bare value",
+    r"shapings?": "object settings",
     r"heals|healed": "restarts, recovers",
 }
 
 STANDARD = re.compile(
     r"(?i)connections?( was)? refused|refuses.connections|connection to the server was refused|s3.refused"
-    r"|ConnectionRefusedError(\(.*?\))?|message_?pack|\"pack\""
+    r"|ConnectionRefusedError(\(.*?\))?|message_?pack|\"pack\"|[\"`](?:framing|unframed)[\"`]"
 )
 """Phrases of Kafka, Kubernetes and TCP, and names of formats, in which a replaced word has its standard sense."""
 

@@ -1,6 +1,6 @@
 """Values with a schema in a registry: the versions of the schema, and what an object has of a value.
 
-Values are framed as Confluent's serializers do. They are encoded here, without the product's code.
+Values have the wire format of Confluent's serializers. They are encoded here, without the product's code.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class VersionedValues:
         return json.dumps(_json_schema(version)) if self.converter == "JsonSchema" else _protobuf(version, self._name)
 
     def value(self, rng: random.Random, identity: str, at_ms: int, burst: Burst) -> bytes | None:
-        """A value as a producer writes it; sometimes None or without framing, if the burst requests it."""
+        """A value as a producer writes it; sometimes None or without wire format, if the burst requests it."""
         drawn = rng.random()
         if drawn < burst.nulls:
             return None

@@ -9,8 +9,8 @@ from random import Random
 from typing import Any, Final
 
 from devtools.fuzz.case import Case
-from devtools.fuzz.framed import LAYOUTS, framed
 from devtools.fuzz.mutation import mutated_json, some_mutated
+from devtools.fuzz.wire_format import LAYOUTS, in_wire_format
 
 KEYS: Final = (
     *("type", "name", "namespace", "fields", "symbols", "size", "items", "values", "default", "doc", "logicalType"),
@@ -29,7 +29,7 @@ def avro_case(random: Random) -> Case:
     layout = random.choice(LAYOUTS)
     return Case(
         "Avro",
-        framed(payloads, layout, random),
+        in_wire_format(payloads, layout, random),
         (json.dumps(given), '"string"'),
         random.choice(((), ("f0",), ("f0.a", "f1"))),
         layout,

@@ -11,7 +11,7 @@ class Case:
     values of the enums of the same names.
 
     `rows`: the values, None for a tombstone. `schemas`: the texts of the registry's schemas; the first has the id 1.
-    `fields`: the fields to extract. An empty `layout` is that of values without framing, which have the first schema,
+    `fields`: the fields to extract. An empty `layout` is that of bare values, which have the first schema,
     and in it the Protobuf message `message`.
     """
 

@@ -7,8 +7,8 @@ from random import Random
 from typing import Any, Final
 
 from devtools.fuzz.case import Case
-from devtools.fuzz.framed import LAYOUTS, framed
 from devtools.fuzz.mutation import arbitrary_bytes, mutated_bytes, mutated_json, some_mutated
+from devtools.fuzz.wire_format import LAYOUTS, in_wire_format
 
 SCHEMA_KEYS: Final = (
     *("type", "properties", "items", "oneOf", "anyOf", "allOf", "$ref", "enum", "title", "default", "definitions"),
@@ -40,7 +40,7 @@ def json_schema_case(random: Random) -> Case:
     schema["definitions"] = {name: _json_schema(3, random) for name in "ABC"}
     text = json.dumps(mutated_json(schema, SCHEMA_KEYS, random))
     layout = random.choice(LAYOUTS)
-    rows = framed(json_texts(random), layout, random)
+    rows = in_wire_format(json_texts(random), layout, random)
     return Case("JsonSchema", rows, (text, '{"type": "string"}'), random.choice(_FIELDS), layout)
 
 

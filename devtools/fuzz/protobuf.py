@@ -7,8 +7,8 @@ from typing import Final
 
 from devtools.fuzz.avro import zigzag
 from devtools.fuzz.case import Case
-from devtools.fuzz.framed import framed
 from devtools.fuzz.mutation import mutated_bytes, some_mutated
+from devtools.fuzz.wire_format import in_wire_format
 
 _VARINTS: Final = ("int32", "int64", "uint32", "uint64", "sint32", "sint64", "bool", "E")
 _SIZES: Final = {"fixed32": 4, "sfixed32": 4, "float": 4, "fixed64": 8, "sfixed64": 8, "double": 8}
@@ -42,7 +42,7 @@ def protobuf_case(random: Random) -> Case:
     layout = random.choice(_LAYOUTS)
     return Case(
         "Protobuf",
-        framed([random.choice(_SELECTORS[layout]) + payload for payload in payloads], layout, random),
+        in_wire_format([random.choice(_SELECTORS[layout]) + payload for payload in payloads], layout, random),
         (text, 'syntax = "proto3"; message A { string a = 1; }'),
         random.choice(((), ("f1",), ("f1.f2", "f2"))),
         layout,

@@ -20,28 +20,27 @@ from sink_job.connect.json_encoder import JsonOptions
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import ValueConverter
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 
 
 @dataclass(frozen=True)
 class Target:
     """A converter.
 
-    `case` draws a batch. `language` is that of its schemas in a registry; None if it needs no registry. `framing` is
-    that of its values. `is_json`: its texts for the output Json are JSON texts. `keeps_values`: they have the same
-    content as the values.
-    """
+    `case` draws a batch. `language` is that of its schemas in a registry; None if it needs no registry. `wire_format`
+    is that of its values. `is_json`: its texts for the output Json are JSON texts. `keeps_values`: they have the same
+    content as the values."""
 
     case: Callable[[Random], Case]
     language: str | None = None
-    framing: Callable[[Layout], Framing] = Framing
+    wire_format: Callable[[Layout], WireFormat] = WireFormat
     is_json: bool = True
     keeps_values: bool = False
 
 
 TARGETS: Final[dict[str, Target]] = {
     "Avro": Target(avro_case, "AVRO"),
-    "Protobuf": Target(protobuf_case, "PROTOBUF", lambda layout: Framing(layout, chooses_message=True)),
+    "Protobuf": Target(protobuf_case, "PROTOBUF", lambda layout: WireFormat(layout, chooses_message=True)),
     "JsonSchema": Target(json_schema_case, "JSON"),
     "ConnectJson": Target(json_envelope_case),
     "Cbor": Target(cbor_case),
@@ -60,11 +59,11 @@ def case_of(converter: str, seed: int, batch: int) -> Case:
 def converter_of(case: Case, output: OutputFormat) -> ValueConverter:
     """A new converter with the settings of a batch."""
     target = TARGETS[case.converter]
-    is_framed = target.language is not None and case.layout != ""
+    has_wire_format = target.language is not None and case.layout != ""
     settings = SchemaSettings(
         table=None if target.language is None else _Table(case, target.language),
-        framing=target.framing(Layout(case.layout)) if is_framed else None,
-        unframed=None if is_framed else "1",
+        wire_format=target.wire_format(Layout(case.layout)) if has_wire_format else None,
+        bare_values=None if has_wire_format else "1",
         message=case.message,
         output=output,
         options=JsonOptions(DecimalFormat(case.decimals), TimestampFormat(case.timestamps)),

@@ -192,7 +192,7 @@ class Events:
         if simulation.registry is not None:
             version = simulation.registry.produce(simulation.scheduler.now)
             fields = registry.values_of(version, fields, config.output_rng)
-            log.values[offset] = value = registry.framed(version, fields)
+            log.values[offset] = value = registry.in_wire_format(version, fields)
             simulation.oracle.produced(Source(tp, offset, time, kind), value, (version, fields))
             return
         if config.has("containers"):

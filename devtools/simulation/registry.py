@@ -91,15 +91,15 @@ def values_of(version: int, fields: dict[str, Any], rng: random.Random) -> dict[
     return {name: {**fields, **others}[name] for name in _FIELDS[version]}
 
 
-def framed(version: int, value: dict[str, Any]) -> bytes:
-    """The value in Avro, in Confluent's framing."""
+def in_wire_format(version: int, value: dict[str, Any]) -> bytes:
+    """The value in Avro, in Confluent's wire format."""
     file = io.BytesIO()
     fastavro.schemaless_writer(file, _PARSED[version], value)
     return b"\0" + (FIRST_ID + version).to_bytes(4, "big") + file.getvalue()
 
 
 def version_of(value: bytes) -> int:
-    """The version of a framed value."""
+    """The version of a value in wire format."""
     return int.from_bytes(value[1:5], "big") - FIRST_ID
 
 

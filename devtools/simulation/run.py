@@ -64,7 +64,7 @@ class Run:
     def _run(self) -> None:
         simulation = self.simulation
         self._initialize()
-        simulation.trace(f"settings: {simulation.sink.shaping().model_dump_json(exclude_defaults=True)}")
+        simulation.trace(f"settings: {simulation.sink.object_settings().model_dump_json(exclude_defaults=True)}")
         simulation.start_driver(self._events.goal())
         simulation.scheduler.run(simulation.config.steps)
         self._raise_failure()

@@ -349,4 +349,4 @@ class Simulation:
     def edit(self) -> None:
         number = self.successors.newest
         self.sink = self.sinks[number] = self._manifest(number)
-        self.trace(f"settings: {self.sink.shaping().model_dump_json(exclude_defaults=True)}")
+        self.trace(f"settings: {self.sink.object_settings().model_dump_json(exclude_defaults=True)}")

@@ -79,12 +79,12 @@ class SingleWrite:
         (rows,) = row_slices(prepared, [RowSelection(schema, slice(0, len(values)))])
         with SpillPool(1 << 30) as pool:
             encoder = pipeline.object_encoder(key, tp.topic, schema)
-            assembler = PartAssembler(part_size=pipeline.shaping.s3.part_size, encoder=encoder, spool=pool)
+            assembler = PartAssembler(part_size=pipeline.object_settings.s3.part_size, encoder=encoder, spool=pool)
             return [bytes(part) for part in (*assembler.append(rows.data, rows.ends), *assembler.finish())]
 
     def _pipeline(self, settings: str) -> RecordPipeline:
         if settings not in self._pipelines:
-            shaping = ObjectSettings.model_validate_json(settings)
+            object_settings = ObjectSettings.model_validate_json(settings)
             stores = SchemaStores(self._schemas, field_ids=self._ids)
-            self._pipelines[settings] = RecordPipeline.of(shaping, ErrorsSpec(), stores)
+            self._pipelines[settings] = RecordPipeline.of(object_settings, ErrorsSpec(), stores)
         return self._pipelines[settings]

@@ -150,16 +150,16 @@ def _schemas(spec: Spec) -> Iterator[FieldError]:
     converter, registry = spec.format.converter, spec.format.registry
     here, of_converter = ("spec", "format", "registry"), ("spec", "format", "converter")
     of_key = ("spec", "format", "keyConverter")
-    framed = converter if spec.format.unframed_schema is None else None
-    users = [each for each in (framed, spec.format.key_converter) if each is not None and each.needs_registry]
+    in_wire_format = converter if spec.format.bare_value_schema is None else None
+    users = [each for each in (in_wire_format, spec.format.key_converter) if each is not None and each.needs_registry]
     if users and registry is None:
-        other = "; values without framing have spec.format.schema" if users[0] is framed else ""
+        other = "; bare values (without a schema id) have spec.format.schema" if users[0] is in_wire_format else ""
         message = f"is missing: the converter {users[0]} reads schemas from a registry{other}"
         yield FieldError(here, message, (of_converter, of_key, _SCHEMA))
     if registry is not None:
         if not users:
             why = f"with the converter {converter}: remove it, or use another converter"
-            why = why if framed is not None else "with spec.format.schema: remove one of them"
+            why = why if in_wire_format is not None else "with spec.format.schema: remove one of them"
             yield FieldError(here, f"has no effect {why}", (of_converter, of_key, _SCHEMA))
         yield from check_registry(registry, here)
 

@@ -130,8 +130,8 @@ class FormatSpec(SpecModel):
     registry: RegistrySpec | None = None
     """The schema registry of the records. Required by the converters Avro, Protobuf and JsonSchema, except with
     schema."""
-    unframed_schema: Annotated[SchemaSpec | None, description(alias="schema")] = None
-    """The schema of values without framing, for the converters Avro, Protobuf and JsonSchema, instead of a registry;
+    bare_value_schema: Annotated[SchemaSpec | None, description(alias="schema")] = None
+    """The schema of bare values, for the converters Avro, Protobuf and JsonSchema, instead of a registry;
     and for the converter Json if output is Avro or Parquet."""
     inference: SchemaInference = SchemaInference.NONE
     """Once, for the converter Json and the outputs Avro and Parquet, instead of schema: infer the schema from the first

@@ -26,7 +26,7 @@ _OF_OBJECTS: Final = (ConverterType.JSON, ConverterType.JSON_SCHEMA)
 def has_json_schema(spec: Spec) -> bool:
     """True if the converter Json has a schema: a given or an inferred one."""
     return spec.format.converter is ConverterType.JSON and (
-        spec.format.unframed_schema is not None or spec.format.inference is SchemaInference.ONCE
+        spec.format.bare_value_schema is not None or spec.format.inference is SchemaInference.ONCE
     )
 
 
@@ -40,7 +40,7 @@ def check_json_values(spec: Spec) -> Iterator[FieldError]:
 
 def _schema(spec: Spec) -> Iterator[FieldError]:
     output = spec.format.output
-    if has_json_schema(spec) and spec.format.unframed_schema is not None and not output.has_datums:
+    if has_json_schema(spec) and spec.format.bare_value_schema is not None and not output.has_datums:
         message = (
             f"has no effect with the converter Json and the output {output}: remove it, or use the output Avro or "
             "Parquet"
@@ -59,7 +59,7 @@ def _inference(spec: Spec) -> Iterator[FieldError]:
     elif compatibility is not SchemaCompatibility.NONE:
         message = f"{compatibility} has no effect: all records of a topic have its inferred schema; remove it"
         yield FieldError(_COMPATIBILITY, message, (_INFERENCE,))
-    if spec.format.unframed_schema is not None:
+    if spec.format.bare_value_schema is not None:
         message = "Once cannot be combined with spec.format.schema: set only one of them"
         yield FieldError(_INFERENCE, message, (_SCHEMA,))
 

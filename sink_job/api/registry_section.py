@@ -150,12 +150,12 @@ class RegistrySpec(SpecModel):
     headers are __value_schema_id, and for type Apicurio apicurio.value.contentId and apicurio.value.globalId. Type Glue
     has no headers."""
 
-    def framing(self) -> FramingSettings:
+    def wire_format(self) -> WireFormatSettings:
         """The settings that determine how values are read."""
-        return FramingSettings(type=self.type, subjects=self.subjects, id_in=self.id_in, use_id=self.use_id)
+        return WireFormatSettings(type=self.type, subjects=self.subjects, id_in=self.id_in, use_id=self.use_id)
 
 
-class FramingSettings(SpecModel):
+class WireFormatSettings(SpecModel):
     """How the schema of a value is found. See RegistrySpec."""
 
     type: RegistryType

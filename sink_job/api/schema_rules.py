@@ -1,4 +1,4 @@
-"""The rules for `spec.format.schema`, the schema of values without framing."""
+"""The rules for `spec.format.schema`, the schema of bare values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONVERTER: Final = ("spec", "format", "converter")
 
 def check_schema(spec: Spec) -> Iterator[FieldError]:
     """The errors in the combination of fields of the section, and with other sections."""
-    schema, converter = spec.format.unframed_schema, spec.format.converter
+    schema, converter = spec.format.bare_value_schema, spec.format.converter
     if schema is None:
         return
     yield from _source(schema)

@@ -1,4 +1,4 @@
-"""The section of a manifest for values without framing (`spec.format.schema`): one schema for all of them."""
+"""The section of a manifest for bare values (`spec.format.schema`): one schema for all of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LANGUAGES: Final = {
     ConverterType.JSON_SCHEMA: "JSON",
     ConverterType.JSON: "JSON VALUES",
 }
-"""The converters that read values without framing, and the language of their schemas. `JSON VALUES`: the text shows
+"""The converters that read bare values, and the language of their schemas. `JSON VALUES`: the text shows
 whether it is an Avro schema, a JSON Schema or a field list."""
 
 TEXT_PREFIX: Final = "text-"
@@ -52,7 +52,7 @@ _MESSAGE = TextValidator(check_message_name, {"pattern": f"^{_FULL_NAME}$", "min
 
 
 class SchemaSpec(SpecModel):
-    """The schema of values without framing. Set either text, or configMap and key."""
+    """The schema of bare values. Set either text, or configMap and key."""
 
     text: Annotated[
         str | None,
@@ -72,23 +72,23 @@ class SchemaSpec(SpecModel):
     """Full name of the message of the values. Required by the converter Protobuf, and rejected with others."""
 
 
-class UnframedSettings(SpecModel):
-    """The schema of values without framing. `id` is the one of its copies in the ledger, `message` the full name of a
+class BareValueSettings(SpecModel):
+    """The schema of bare values. `id` is the one of its copies in the ledger, `message` the full name of a
     Protobuf message in it."""
 
     id: str
     message: str | None = None
 
 
-def unframed_settings(
+def bare_value_settings(
     converter: ConverterType, schema: SchemaSpec | None, *, infers: bool = False
-) -> UnframedSettings | None:
+) -> BareValueSettings | None:
     """The settings for a schema whose text is known, or for an inferred one; None without one."""
     if infers:
-        return UnframedSettings(id=INFERRED_ID)
+        return BareValueSettings(id=INFERRED_ID)
     if schema is None or schema.text is None or converter not in LANGUAGES:
         return None
-    return UnframedSettings(id=text_id(LANGUAGES[converter], schema.text), message=schema.message)
+    return BareValueSettings(id=text_id(LANGUAGES[converter], schema.text), message=schema.message)
 
 
 def text_id(language: str, text: str) -> str:

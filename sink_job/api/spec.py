@@ -32,9 +32,9 @@ from sink_job.api.job_sections import (
     S3Spec,
 )
 from sink_job.api.operator_sections import DriverSpec, ExecutorSpec, LocalRef, OffsetsSpec, ServiceAccountSpec
-from sink_job.api.registry_section import FramingSettings
+from sink_job.api.registry_section import WireFormatSettings
 from sink_job.api.reserved_properties import redacted
-from sink_job.api.schema_section import UnframedSettings, unframed_settings
+from sink_job.api.schema_section import BareValueSettings, bare_value_settings
 
 GROUP: Final = "s3sink.io"
 VERSION: Final = "v1alpha1"
@@ -114,9 +114,9 @@ class Spec(SpecModel):
 class ObjectSettings(SpecModel):
     """The settings that determine bytes and keys of objects. The ledger stores them with each open object (P8).
 
-    `framing` is the part of `format.registry` that does, and `unframed` that of `format.schema` or `format.inference`.
-    Both sections are None here: a change of the connection closes no object, and the ledger has the text of the schema
-    once.
+    `wire_format` is the part of `format.registry` that does, and `bare_values` that of `format.schema` or
+    `format.inference`. Both sections are None here: a change of the connection closes no object, and the ledger has the
+    text of the schema once. In the ledger they are called `framing` and `unframed`.
 
     `library` is the library that determines the bytes, with its version, such as `zstd 1.5.7`. It is set in the
     settings of a claim only, by the driver process. None: the settings alone determine the bytes. `rules` are the
@@ -129,15 +129,15 @@ class ObjectSettings(SpecModel):
     rotation: RotationSpec = RotationSpec()
     s3: KeySettings = KeySettings()
     schema_compatibility: SchemaCompatibility = SchemaCompatibility.NONE
-    framing: FramingSettings | None = None
-    unframed: UnframedSettings | None = None
+    wire_format: Annotated[WireFormatSettings | None, Field(alias="framing")] = None
+    bare_values: Annotated[BareValueSettings | None, Field(alias="unframed")] = None
     library: str | None = None
     rules: tuple[str, ...] = ()
 
     @property
     def has_schemas(self) -> bool:
         """True if the values have schemas."""
-        return self.format.converter.has_schemas or self.unframed is not None
+        return self.format.converter.has_schemas or self.bare_values is not None
 
 
 class Metadata(SpecModel):
@@ -183,26 +183,28 @@ class Sink(SpecModel):
         """The consumer group for committed offsets."""
         return self.spec.kafka.group_id or f"s3sink-{self.sink_id}"
 
-    def shaping(self) -> ObjectSettings:
+    def object_settings(self) -> ObjectSettings:
         """The settings that determine bytes and keys of objects."""
         spec = self.spec
         return ObjectSettings(
-            format=spec.format.model_copy(update={"registry": None, "unframed_schema": None}),
+            format=spec.format.model_copy(update={"registry": None, "bare_value_schema": None}),
             partitioner=spec.partitioner,
             rotation=spec.rotation,
             s3=KeySettings(**{name: getattr(spec.s3, name) for name in KeySettings.model_fields}),
             schema_compatibility=spec.schema_compatibility,
-            framing=None if spec.format.registry is None else spec.format.registry.framing(),
-            unframed=unframed_settings(
-                spec.format.converter, spec.format.unframed_schema, infers=spec.format.inference is SchemaInference.ONCE
+            wire_format=None if spec.format.registry is None else spec.format.registry.wire_format(),
+            bare_values=bare_value_settings(
+                spec.format.converter,
+                spec.format.bare_value_schema,
+                infers=spec.format.inference is SchemaInference.ONCE,
             ),
         )
 
     def with_schema_text(self, text: str) -> Sink:
         """The sink with the text of the schema in its ConfigMap."""
-        assert self.spec.format.unframed_schema is not None
-        schema = self.spec.format.unframed_schema.model_copy(update={"text": text, "config_map": None, "key": None})
-        settings = self.spec.format.model_copy(update={"unframed_schema": schema})
+        assert self.spec.format.bare_value_schema is not None
+        schema = self.spec.format.bare_value_schema.model_copy(update={"text": text, "config_map": None, "key": None})
+        settings = self.spec.format.model_copy(update={"bare_value_schema": schema})
         return self.model_copy(update={"spec": self.spec.model_copy(update={"format": settings})})
 
     def reason_not_to_run(self) -> str | None:

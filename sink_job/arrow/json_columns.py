@@ -1,4 +1,4 @@
-"""JSON texts of Arrow columns, column by column. They are the texts that msgspec writes of the values one by one.
+"""JSON texts of Arrow columns, column-wise. They are the texts that msgspec writes of the values row-wise.
 
 A function of type `Texts` takes a column without nulls, and returns its JSON texts as a binary column of equal length.
 """

@@ -1,4 +1,4 @@
-"""Checks data by column that are written unchanged: what pyruhvro does not check (see
+"""Checks data column-wise that are written unchanged: what pyruhvro does not check (see
 `sink_job.avro.column_decoder`), and the limits of the output.
 """
 
@@ -25,7 +25,7 @@ from sink_job.connect.schema import Schema
 from sink_job.connect.scopes import child
 
 Check = Callable[[pa.Array], None]
-"""Checks a column without nulls. Raises UnusualValues if its values must be decided one by one."""
+"""Checks a column without nulls. Raises UnusualValues if its values must be decided row-wise."""
 
 _UNCHECKED: Final = {"boolean", "long", "float", "double", "bytes"}
 
@@ -33,7 +33,7 @@ _UNCHECKED: Final = {"boolean", "long", "float", "double", "bytes"}
 def data_check(avro: AvroType, schema: Schema, settings: DatumSettings) -> Check:
     """The check of data of a type with the schema `schema`, from the columns of its reading schema.
 
-    Raises NotColumnar if the type is not read by column.
+    Raises NotColumnar if the type is not read column-wise.
     """
     return _Compiler(settings).check(avro, schema, ())
 
@@ -62,7 +62,7 @@ class _Compiler:
 
     def _entry(self, avro: AvroType, keys: Schema, values: Schema, enclosing: tuple[AvroType, ...]) -> Check:
         if keys.optional and self._settings.is_parquet:
-            raise NotColumnar("null keys are not checked by column")
+            raise NotColumnar("null keys are not checked column-wise")
         types = {"key": keys, "value": values}
         inner = (*enclosing, avro)
         return _struct([self.check(field.type, types[field.name], inner) for field in avro.fields])
@@ -73,7 +73,7 @@ class _Compiler:
             return lambda column: json_columns.check_range(column, *RANGES[name])
         match avro.kind:
             case "string" if name == "uuid" and self._settings.is_parquet:
-                raise NotColumnar("a UUID is not checked by column")
+                raise NotColumnar("a UUID is not checked column-wise")
             case "string":
                 return _utf8
             case "int":
@@ -84,7 +84,7 @@ class _Compiler:
                 return _decimals(schema, self._settings)
         if avro.kind in _UNCHECKED:
             return _nothing
-        raise NotColumnar(f"{avro.kind} is not read by column")
+        raise NotColumnar(f"{avro.kind} is not read column-wise")
 
 
 def _nothing(column: pa.Array) -> None:

@@ -1,4 +1,4 @@
-"""Reads Avro data by column with pyruhvro, for the types that fuzzing has shown right.
+"""Reads Avro data column-wise with pyruhvro, for the types that fuzzing has shown right.
 
 pyruhvro panics on bytes and fixed, has no check that a datum is consumed to its end, does not check that strings are
 UTF-8, and cuts integers that are too large for an int. So it gets a schema with the same binary form that avoids this:
@@ -50,7 +50,7 @@ _MARKER_VALUE: Final = read_long(_MARKER, 0)[0]
 
 
 class AvroColumnDecoder:
-    """Decodes data of one type by column."""
+    """Decodes data of one type column-wise."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class AvroColumnDecoder:
     ) -> None:
         """With `datums` the results are the data, which are only checked.
 
-        Raises NotColumnar if the type, or the type of a field, is not read by column.
+        Raises NotColumnar if the type, or the type of a field, is not read column-wise.
         """
         compiled = TypeCompiler(options)
         self._check = None if datums is None else data_check(avro, schema, datums)
@@ -71,7 +71,7 @@ class AvroColumnDecoder:
         self._fields = {name: _field_reader(avro, schema, segments(name)) for name in fields}
 
     def decode(self, payload: pa.BinaryArray) -> Decoded:
-        """See `Decoder.decode`; all rows are valid. Raises UnusualValues if that must be decided one by one."""
+        """See `Decoder.decode`; all rows are valid. Raises UnusualValues if that must be decided row-wise."""
         column = self.read(payload)
         texts = self._texts(column) if self._check is None else self._checked(column, payload)
         fields = {name: read(column) for name, read in self._fields.items()}
@@ -176,11 +176,11 @@ class TypeCompiler:
             return json_columns.symbols(avro.symbols)
         if avro.kind in _SCALARS:
             return _SCALARS[avro.kind]
-        raise NotColumnar(f"{avro.kind} is not read by column")
+        raise NotColumnar(f"{avro.kind} is not read column-wise")
 
     def _integers(self, avro: AvroType, schema: Schema) -> Texts:
         if schema.type in (SchemaType.INT8, SchemaType.INT16):
-            raise NotColumnar("a small integer is not read by column")
+            raise NotColumnar("a small integer is not read column-wise")
         texts: Texts = json_columns.integers
         if self._options.timestamps is TimestampFormat.ISO and schema.name in _TIMES:
             texts = json_columns.converted(json_encoder(schema, self._options))
@@ -223,11 +223,11 @@ def _field_reader(avro: AvroType, schema: Schema, path: list[str]) -> ReadField:
     """The function for the values of a field. Raises NotColumnar."""
     inner = avro.nullable or avro
     if schema.optional and schema.default is not None:
-        raise NotColumnar("a field that takes its default is not read by column")
+        raise NotColumnar("a field that takes its default is not read column-wise")
     if not path:
         return _leaf(inner)
     if inner.kind != "record":
-        raise NotColumnar(f"a field of {inner.kind} is not read by column")
+        raise NotColumnar(f"a field of {inner.kind} is not read column-wise")
     for position, (field, of_field) in enumerate(zip(inner.fields, schema.fields, strict=True)):
         if field.name == path[0]:
             return _child(position, field, _field_reader(field.type, of_field.schema, path[1:]))
@@ -240,7 +240,7 @@ def _child(position: int, field: AvroField, read: ReadField) -> ReadField:
 
 def _leaf(avro: AvroType) -> ReadField:
     if avro.kind not in _FIELD_TYPES:
-        raise NotColumnar(f"a field of type {avro.kind} is not read by column")
+        raise NotColumnar(f"a field of type {avro.kind} is not read column-wise")
     if avro.kind == "enum":
         symbols: list[Any] = avro.symbols
         return lambda column: [None if index is None else symbols[index] for index in column.to_pylist()]

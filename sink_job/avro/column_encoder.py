@@ -1,6 +1,6 @@
 """Avro data of columns: each column as the elements of its rows, and rows as the concatenation of their elements.
 
-The data are those that `sink_job.avro.encoder` makes of values one by one.
+The data are those that `sink_job.avro.encoder` makes of values row-wise.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _short_column(parts: list[Short]) -> pa.BinaryArray:
 
 def _check_size(size: int) -> None:
     if size > MAX_BYTES:
-        raise UnusualValues("the values are too large to be encoded by column")
+        raise UnusualValues("the values are too large to be encoded column-wise")
 
 
 def _column(bounds: npt.NDArray[Any], content: bytes | pa.Buffer | None) -> pa.BinaryArray:

@@ -1,8 +1,7 @@
-"""Writes Avro data under another schema than its own, by column where the projection allows it.
+"""Writes Avro data under another schema than its own, column-wise where the projection allows it.
 
-By column a record's fields are dropped, reordered and added, and int becomes long. A field that is projected in another
-way, such as a record within the record with other fields, is projected row by row.
-"""
+Column-wise a record's fields are dropped, reordered and added, and int becomes long. A field that is projected in
+another way, such as a record within the record with other fields, is projected row by row."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ _INTEGERS = (SchemaType.INT32, SchemaType.INT64)
 
 
 class ColumnProjector:
-    """Writes data of one type under another schema by column."""
+    """Writes data of one type under another schema column-wise."""
 
     def __init__(self, avro: AvroType, source: Schema, target: Schema, options: JsonOptions) -> None:
         """`source` is the schema of `avro` and can be projected to `target`. Raises NotColumnar."""
@@ -47,7 +46,7 @@ def _part(avro: AvroType, source: Schema, position: int | None, field: Field, op
     if position is None:
         return ProjectedField(field.name, None, constant=json_text(field.schema, None, options))
     if not _is_same_form(source.fields[position].schema, field.schema):
-        raise NotColumnar(f"the field {field.name} is not projected by column")
+        raise NotColumnar(f"the field {field.name} is not projected column-wise")
     texts = TypeCompiler(options).texts(avro.fields[position].type, field.schema, 1)
     return ProjectedField(field.name, position, texts)
 

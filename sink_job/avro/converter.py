@@ -1,6 +1,6 @@
-"""Avro with a schema registry, or unframed with one schema.
+"""Avro with a schema registry, or bare with one schema.
 
-A record is decoded by column where a sound library does it (`sink_job.avro.column_decoder`), and else one by one
+A record is decoded column-wise where a sound library does it (`sink_job.avro.column_decoder`), and else row-wise
 (`sink_job.avro.row_decoder`). Both give the same texts. A record that is invalid is rejected alone.
 """
 
@@ -131,7 +131,7 @@ def _write(avro: AvroType, schema: Schema, options: JsonOptions, datums: DatumSe
 
 
 class AvroRowDecoder:
-    """Decodes data one by one."""
+    """Decodes data row-wise."""
 
     def __init__(
         self,

@@ -82,7 +82,7 @@ def with_schema(args: argparse.Namespace, sink: Sink, environ: Mapping[str, str]
 
     Raises ConfigMapNotFound.
     """
-    schema, environ = sink.spec.format.unframed_schema, os.environ if environ is None else environ
+    schema, environ = sink.spec.format.bare_value_schema, os.environ if environ is None else environ
     if schema is None or schema.config_map is None:
         return sink
     found: dict[str, Path] = dict(args.config_maps)

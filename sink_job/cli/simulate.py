@@ -168,12 +168,12 @@ def simulate(
 def _value_schema(sink: Sink) -> RegisteredSchema | None:
     """The schema in the manifest; None if it has none. The text in a ConfigMap is not read. Raises ConfigurationError
     as the driver does."""
-    unframed = sink.spec.format.unframed_schema
-    if unframed is None or unframed.text is None:
+    bare_values = sink.spec.format.bare_value_schema
+    if bare_values is None or bare_values.text is None:
         return None
-    from sink_job.registry.unframed import unframed_schema
+    from sink_job.registry.bare_values import bare_value_schema
 
-    return unframed_schema(sink.spec.format)
+    return bare_value_schema(sink.spec.format)
 
 
 def _advanced(clock: int, by: int) -> int:

@@ -61,17 +61,17 @@ class KeyReader:
 
     @classmethod
     def of(
-        cls, shaping: ObjectSettings, fields: tuple[FieldReference, ...], table: SchemaTable | None
+        cls, object_settings: ObjectSettings, fields: tuple[FieldReference, ...], table: SchemaTable | None
     ) -> KeyReader | None:
         """The reader of a sink; None if it needs no converted keys. Raises ValueError without a converter."""
-        choice = shaping.format.key_converter
-        if not fields and (choice is None or not shaping.format.envelope):
+        choice = object_settings.format.key_converter
+        if not fields and (choice is None or not object_settings.format.envelope):
             return None
         if choice is None:
             raise ValueError("fields of the key need format.keyConverter")
-        schemas = SchemaSettings.of_keys(shaping, None if table is None else KeySchemas(table))
+        schemas = SchemaSettings.of_keys(object_settings, None if table is None else KeySchemas(table))
         names = tuple(each.name for each in fields)
-        converter = converter_for(choice, names, output=shaping.format.key_output, schemas=schemas)
+        converter = converter_for(choice, names, output=object_settings.format.key_output, schemas=schemas)
         return cls(converter, fields, needs_headers=schemas is not None and schemas.needs_headers)
 
     def with_table(self, table: SchemaTable) -> Self:
@@ -110,10 +110,12 @@ class RecordFields:
         self._key = key
 
     @classmethod
-    def of(cls, shaping: ObjectSettings, fields: Sequence[FieldReference], table: SchemaTable | None) -> RecordFields:
+    def of(
+        cls, object_settings: ObjectSettings, fields: Sequence[FieldReference], table: SchemaTable | None
+    ) -> RecordFields:
         """Raises ValueError for settings that the spec should have rejected."""
         of_key = tuple(each for each in fields if each.source is FieldSource.KEY)
-        return cls(tuple(fields), KeyReader.of(shaping, of_key, table))
+        return cls(tuple(fields), KeyReader.of(object_settings, of_key, table))
 
     @property
     def of_value(self) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ def shown_schema_id(schema_id: str) -> str:
 class RegisteredSchema(msgspec.Struct, frozen=True, omit_defaults=True):
     """A schema of a registry, as the ledger keeps it. It is complete: decoding needs no registry.
 
-    `id` is the id in the record's framing as text (a decimal number, a UUID); that of a key has the prefix `key-`.
+    `id` is the id in the record's wire format as text (a decimal number, a UUID); that of a key has the prefix `key-`.
     `language` is `AVRO`, `PROTOBUF` or `JSON`. `text` is the schema as the registry returned it. `references` are all
     schemas that it refers to, directly or indirectly, each after those that it refers to itself. `subject` and
     `version` are None where no subject is known.

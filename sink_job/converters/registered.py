@@ -26,7 +26,7 @@ from sink_job.connect.schema import RegisteredSchema, Schema
 from sink_job.connect.schema_cache import cached_by_size, compiled_size
 from sink_job.converters.base import BatchSource, Converted, PrefetchingTable, SchemaColumn, SchemaTable, null_mask
 from sink_job.converters.projection import ProjectingDecoder
-from sink_job.converters.wire_format import Framed, Framing
+from sink_job.converters.wire_format import InWireFormat, WireFormat
 from sink_job.records.fields import MISSING, Rejections
 
 
@@ -34,15 +34,14 @@ from sink_job.records.fields import MISSING, Rejections
 class SchemaSettings:
     """Where the schemas of values are, and the form of values in objects.
 
-    `framing` is that of the values; None if all values have the schema `unframed`. `message` is the full name of their
-    message in it, for Protobuf; None is the first one. `table` has the schemas.
-    `datums` are the settings of the outputs Avro and Parquet, whose values are Avro data. `unknown` is the handling of
-    properties of JSON values that their schema lacks.
-    """
+    `wire_format` is that of the values; None if all values have the schema `bare_values`. `message` is the full name of
+    their message in it, for Protobuf; None is the first one. `table` has the schemas. `datums` are the settings of the
+    outputs Avro and Parquet, whose values are Avro data. `unknown` is the handling of properties of JSON values that
+    their schema lacks."""
 
     table: SchemaTable | None = None
-    framing: Framing | None = None
-    unframed: str | None = None
+    wire_format: WireFormat | None = None
+    bare_values: str | None = None
     message: str | None = None
     output: OutputFormat = OutputFormat.JSON
     options: JsonOptions = DEFAULT_OPTIONS
@@ -50,33 +49,42 @@ class SchemaSettings:
     unknown: UnknownFields = UnknownFields.FAIL
 
     @classmethod
-    def of(cls, shaping: ObjectSettings, table: SchemaTable | None) -> SchemaSettings | None:
+    def of(cls, object_settings: ObjectSettings, table: SchemaTable | None) -> SchemaSettings | None:
         """The settings of a sink; None if its records have no schemas. `table` is that of a registry."""
-        if not shaping.has_schemas:
+        if not object_settings.has_schemas:
             return None
-        framing, unframed = None if shaping.unframed else shaping.framing, shaping.unframed
-        chooses_message = shaping.format.converter is ConverterType.PROTOBUF
+        wire_format, bare_values = (
+            None if object_settings.bare_values else object_settings.wire_format,
+            object_settings.bare_values,
+        )
+        chooses_message = object_settings.format.converter is ConverterType.PROTOBUF
         return cls(
             table=table,
-            framing=None if framing is None else Framing.of(framing, chooses_message=chooses_message),
-            unframed=None if unframed is None else unframed.id,
-            message=None if unframed is None else unframed.message,
-            output=shaping.format.output,
-            options=JsonOptions(shaping.format.decimals, shaping.format.timestamps),
-            datums=DatumSettings.of(shaping.format),
-            unknown=shaping.format.unknown_fields,
+            wire_format=None if wire_format is None else WireFormat.of(wire_format, chooses_message=chooses_message),
+            bare_values=None if bare_values is None else bare_values.id,
+            message=None if bare_values is None else bare_values.message,
+            output=object_settings.format.output,
+            options=JsonOptions(object_settings.format.decimals, object_settings.format.timestamps),
+            datums=DatumSettings.of(object_settings.format),
+            unknown=object_settings.format.unknown_fields,
         )
 
     @classmethod
-    def of_keys(cls, shaping: ObjectSettings, table: SchemaTable | None) -> SchemaSettings | None:
+    def of_keys(cls, object_settings: ObjectSettings, table: SchemaTable | None) -> SchemaSettings | None:
         """The settings for the keys of a sink; None if they have no schemas."""
-        converter, framing, settings = shaping.format.key_converter, shaping.framing, shaping.format
+        converter, wire_format, settings = (
+            object_settings.format.key_converter,
+            object_settings.wire_format,
+            object_settings.format,
+        )
         if converter is None or not converter.has_schemas:
             return None
         chooses_message = converter is ConverterType.PROTOBUF
         return cls(
             table=table,
-            framing=None if framing is None else Framing.of(framing, is_key=True, chooses_message=chooses_message),
+            wire_format=None
+            if wire_format is None
+            else WireFormat.of(wire_format, is_key=True, chooses_message=chooses_message),
             output=settings.key_output,
             options=JsonOptions(settings.decimals, settings.timestamps) if settings.envelope else DEFAULT_OPTIONS,
             datums=DatumSettings.of(settings) if settings.envelope else None,
@@ -85,7 +93,7 @@ class SchemaSettings:
     @property
     def needs_headers(self) -> bool:
         """Whether schema ids can be in the records' headers."""
-        return self.framing is not None and self.framing.needs_headers
+        return self.wire_format is not None and self.wire_format.needs_headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,30 +181,30 @@ class RegisteredConverter:
     def convert(self, values: pa.BinaryArray, source: BatchSource) -> Converted:
         tombstones = null_mask(values)
         rows = np.arange(len(values)) if tombstones is None else np.flatnonzero(~tombstones)
-        framed = self._framed(values, rows, tombstones, source)
+        in_wire_format = self._in_wire_format(values, rows, tombstones, source)
         batch = _Batch(len(values), self._fields)
-        unresolved = self._unresolved(framed, rows, source)
+        unresolved = self._unresolved(in_wire_format, rows, source)
         end = unresolved[0][0] if unresolved else len(values)
-        batch.reject((int(rows[row]), reason) for row, reason in framed.rejected)
-        for code, schema_id in enumerate(framed.ids):
-            chosen = np.flatnonzero(framed.codes == code)
+        batch.reject((int(rows[row]), reason) for row, reason in in_wire_format.rejected)
+        for code, schema_id in enumerate(in_wire_format.ids):
+            chosen = np.flatnonzero(in_wire_format.codes == code)
             chosen = chosen[rows[chosen] < end]
             if len(chosen):
-                self._decode(batch, schema_id, source, framed.payload, rows, chosen)
+                self._decode(batch, schema_id, source, in_wire_format.payload, rows, chosen)
         is_as_it_came = self._settings.output is OutputFormat.BYTES
         texts = arrow_columns.without_nulls(values) if is_as_it_came else batch.texts()
         return batch.converted(texts, tombstones, unresolved)
 
     def project(self, values: pa.BinaryArray, source: BatchSource, target: Schema) -> pa.BinaryArray:
         """See `ProjectingConverter.project`. Raises TypeError if the values of the language cannot be projected."""
-        framed = self._framed(values, np.arange(len(values)), None, source)
+        in_wire_format = self._in_wire_format(values, np.arange(len(values)), None, source)
         parts: list[pa.BinaryArray] = []
         rows: list[Integers] = []
-        for code, schema_id in enumerate(framed.ids):
-            of_schema = np.flatnonzero(framed.codes == code)
+        for code, schema_id in enumerate(in_wire_format.ids):
+            of_schema = np.flatnonzero(in_wire_format.codes == code)
             schema = self._find(source.topic, schema_id)
             assert schema is not None, "converted values have resolved schemas"
-            for chosen in self._decoders(schema, framed.payload.take(arrow_columns.integers(of_schema)))[0]:
+            for chosen in self._decoders(schema, in_wire_format.payload.take(arrow_columns.integers(of_schema)))[0]:
                 if not isinstance(chosen.decoder, ProjectingDecoder):
                     raise TypeError(f"values with the schema {schema_id} cannot be projected")
                 rows.append(of_schema[chosen.rows])
@@ -207,32 +215,34 @@ class RegisteredConverter:
         """See `SchemaConverter.unresolved`; in the order of their first records."""
         tombstones = null_mask(values)
         rows = np.arange(len(values)) if tombstones is None else np.flatnonzero(~tombstones)
-        found = self._unresolved(self._framed(values, rows, tombstones, source), rows, source)
+        found = self._unresolved(self._in_wire_format(values, rows, tombstones, source), rows, source)
         return tuple(schema_id for _, schema_id in found)
 
-    def _framed(self, values: pa.BinaryArray, rows: Integers, tombstones: Mask | None, source: BatchSource) -> Framed:
+    def _in_wire_format(
+        self, values: pa.BinaryArray, rows: Integers, tombstones: Mask | None, source: BatchSource
+    ) -> InWireFormat:
         headers = source.headers
         if tombstones is not None:
             present = arrow_columns.booleans(~tombstones)
             values = values.filter(present)
             headers = None if headers is None else headers.filter(present)
-        if self._settings.framing is None:
-            assert self._settings.unframed is not None, "values without framing have one schema"
-            ids = [self._settings.unframed] if len(rows) else []
-            return Framed(np.zeros(len(rows), np.int32), ids, values, [])
-        return self._settings.framing.parse(values, headers)
+        if self._settings.wire_format is None:
+            assert self._settings.bare_values is not None, "bare values have one schema"
+            ids = [self._settings.bare_values] if len(rows) else []
+            return InWireFormat(np.zeros(len(rows), np.int32), ids, values, [])
+        return self._settings.wire_format.parse(values, headers)
 
-    def _unresolved(self, framed: Framed, rows: Integers, source: BatchSource) -> list[tuple[int, str]]:
+    def _unresolved(self, in_wire_format: InWireFormat, rows: Integers, source: BatchSource) -> list[tuple[int, str]]:
         if isinstance(self._settings.table, PrefetchingTable):
-            self._settings.table.prefetch(source.topic, framed.ids)
+            self._settings.table.prefetch(source.topic, in_wire_format.ids)
         found = []
-        for code, schema_id in enumerate(framed.ids):
+        for code, schema_id in enumerate(in_wire_format.ids):
             try:
                 schema = self._find(source.topic, schema_id)
             except UnknownSchema:
                 continue
             if schema is None:
-                found.append((int(rows[np.argmax(framed.codes == code)]), schema_id))
+                found.append((int(rows[np.argmax(in_wire_format.codes == code)]), schema_id))
         return sorted(found)
 
     def _find(self, topic: str, schema_id: str) -> RegisteredSchema | None:
@@ -265,7 +275,7 @@ class RegisteredConverter:
         batch.reject((int(rows[chosen[row]]), reason) for row, reason in rejected)
         for part in parts:
             decoded = part.decoder.decode(part.payload)
-            if self._settings.framing is not None:  # else there is one schema, that of the manifest
+            if self._settings.wire_format is not None:  # else there is one schema, that of the manifest
                 decoded = replace(decoded, rejected=[(row, schema.reject(each)) for row, each in decoded.rejected])
             batch.add(_Group(rows[chosen[part.rows]], part.decoder, decoded))
 

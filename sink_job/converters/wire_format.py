@@ -1,4 +1,4 @@
-"""The framing of values by producers with a schema registry: finds the schema id of each record and its payload.
+"""The wire format of values by producers with a schema registry: finds the schema id of each record and its payload.
 
 | layout | in the value | in a header |
 |---|---|---|
@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.api.enums import ApicurioIdType, SchemaIdLocation
-from sink_job.api.registry_section import FramingSettings
+from sink_job.api.registry_section import WireFormatSettings
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Bytes, Codes, Integers, Mask
 from sink_job.converters.message_selector import name_selector
@@ -39,7 +39,7 @@ _GUID: Final = 16
 
 
 class Layout(StrEnum):
-    """The serializer that has framed the values."""
+    """The serializer whose wire format the values have."""
 
     CONFLUENT = "Confluent"
     APICURIO = "Apicurio"
@@ -47,7 +47,7 @@ class Layout(StrEnum):
 
 
 class _Prefix(NamedTuple):
-    """The start of a framed value: `magic`, `gap` further bytes, an id of `width` bytes."""
+    """The start of a value in wire format: `magic`, `gap` further bytes, an id of `width` bytes."""
 
     magic: int
     width: int
@@ -69,12 +69,12 @@ _GLOBAL: Final = "global-"
 
 
 @dataclass(frozen=True, slots=True)
-class Framed:
+class InWireFormat:
     """The schema ids and payloads of a batch.
 
     `codes`: for each row the index of its id in `ids`, -1 for a rejected row. `ids`: the distinct ids as text (decimal
     numbers, UUIDs; a global id of Apicurio as `global-<n>`), in the order of their first rows. `payload`: the bytes
-    that follow the framing; undefined for a rejected row. `rejected`: (row, reason), ascending.
+    that follow the wire format; undefined for a rejected row. `rejected`: (row, reason), ascending.
     """
 
     codes: Codes
@@ -83,8 +83,8 @@ class Framed:
     rejected: Rejections
 
 
-class Framing:
-    """Parses the framing of the values, or with `is_key` of the keys, of a topic."""
+class WireFormat:
+    """Parses the wire format of the values, or with `is_key` of the keys, of a topic."""
 
     def __init__(
         self,
@@ -111,15 +111,15 @@ class Framing:
         self._encoding = f"apicurio.{self._part}.encoding" if reads_headers and layout is Layout.APICURIO else ""
 
     @classmethod
-    def of(cls, settings: FramingSettings, *, is_key: bool = False, chooses_message: bool = False) -> Framing:
-        """The framing of a sink's values, or with `is_key` of its keys."""
+    def of(cls, settings: WireFormatSettings, *, is_key: bool = False, chooses_message: bool = False) -> WireFormat:
+        """The wire format of a sink's values, or with `is_key` of its keys."""
         return cls(
             Layout(settings.type), settings.id_in, settings.use_id, is_key=is_key, chooses_message=chooses_message
         )
 
     @property
     def layout(self) -> Layout:
-        """The serializer that has framed the values."""
+        """The serializer whose wire format the values have."""
         return self._layout
 
     @property
@@ -127,22 +127,22 @@ class Framing:
         """Whether `parse` needs the records' headers."""
         return bool(self._headers)
 
-    def parse(self, values: pa.BinaryArray, headers: pa.ListArray | None = None) -> Framed:
+    def parse(self, values: pa.BinaryArray, headers: pa.ListArray | None = None) -> InWireFormat:
         """The ids and payloads of `values`, none of which may be null. `headers` are those of the same rows."""
         if self._id_in is SchemaIdLocation.VALUE or (headers is None and self._id_in is SchemaIdLocation.EITHER):
             return self._uncompressed(values, self._in_values(values))
         texts, errors, selectors = self._in_headers(headers, len(values))
-        unframed = np.fromiter((text is None for text in texts), np.bool_, len(texts))
-        unframed[list(errors)] = False
+        bare_values = np.fromiter((text is None for text in texts), np.bool_, len(texts))
+        bare_values[list(errors)] = False
         if self._id_in is SchemaIdLocation.HEADER:
-            errors |= dict.fromkeys(np.flatnonzero(unframed).tolist(), f"the record has no header {self._names()}")
-            unframed[:] = False
-        if unframed.all():
+            errors |= dict.fromkeys(np.flatnonzero(bare_values).tolist(), f"the record has no header {self._names()}")
+            bare_values[:] = False
+        if bare_values.all():
             return self._uncompressed(values, self._in_values(values))
-        framed = self._in_values(values.filter(arrow_columns.booleans(unframed)))
+        in_wire_format = self._in_values(values.filter(arrow_columns.booleans(bare_values)))
         if selectors:
             values = _with_selectors(values, selectors, is_optional=self._layout is Layout.APICURIO)
-        return self._uncompressed(values, self._merged(values, texts, errors, unframed, framed))
+        return self._uncompressed(values, self._merged(values, texts, errors, bare_values, in_wire_format))
 
     def _names(self) -> str:
         return " or ".join(self._headers)
@@ -175,22 +175,22 @@ class Framing:
             selectors = {row: name_selector(name) for row, name in names.items() if name is not None}
         return texts, errors, selectors
 
-    def _in_values(self, values: pa.BinaryArray) -> Framed:
-        framed = self._with_prefix(values, _PREFIXES[self._layout])
+    def _in_values(self, values: pa.BinaryArray) -> InWireFormat:
+        in_wire_format = self._with_prefix(values, _PREFIXES[self._layout])
         zero = f"{self._kind}0"
-        if self._layout is not Layout.APICURIO or zero not in framed.ids:
-            return framed
+        if self._layout is not Layout.APICURIO or zero not in in_wire_format.ids:
+            return in_wire_format
         lengths = np.diff(arrow_columns.bounds(values))
-        wide = (framed.codes == framed.ids.index(zero)) & (lengths >= _WIDE.size)
+        wide = (in_wire_format.codes == in_wire_format.ids.index(zero)) & (lengths >= _WIDE.size)
         if not wide.any():
-            return framed
-        framed_wide = self._with_prefix(values.filter(arrow_columns.booleans(wide)), _WIDE)
+            return in_wire_format
+        wide_in_wire_format = self._with_prefix(values.filter(arrow_columns.booleans(wide)), _WIDE)
         if wide.all():
-            return framed_wide
-        texts = [framed.ids[code] if code >= 0 else None for code in framed.codes.tolist()]
-        return self._merged(framed.payload, texts, dict(framed.rejected), wide, framed_wide)
+            return wide_in_wire_format
+        texts = [in_wire_format.ids[code] if code >= 0 else None for code in in_wire_format.codes.tolist()]
+        return self._merged(in_wire_format.payload, texts, dict(in_wire_format.rejected), wide, wide_in_wire_format)
 
-    def _with_prefix(self, values: pa.BinaryArray, prefix: _Prefix) -> Framed:
+    def _with_prefix(self, values: pa.BinaryArray, prefix: _Prefix) -> InWireFormat:
         data, bounds = arrow_columns.content(values), arrow_columns.bounds(values).astype(np.int64)
         starts, lengths = bounds[:-1], np.diff(bounds)
         rejected = self._errors(prefix, data, starts, lengths)
@@ -202,7 +202,7 @@ class Framing:
         if prefix.gap and len(at):
             codes[valid] += (data[at - 1] == _ZLIB).astype(np.int32) * len(ids)
             codes, ids = _compact(codes, [*ids, *(_COMPRESSED + text for text in ids)])
-        return Framed(codes, ids, _from(values, prefix.size), rejected)
+        return InWireFormat(codes, ids, _from(values, prefix.size), rejected)
 
     def _errors(self, prefix: _Prefix, data: Bytes, starts: Integers, lengths: Integers) -> Rejections:
         first = _bytes_at(data, starts, lengths > 0)
@@ -219,15 +219,17 @@ class Framing:
     def _error(self, prefix: _Prefix, start: bytes) -> str:
         """The reason for the rejection of a value that begins with `start`."""
         if not start:
-            return f"the {self._part} is empty; {self._layout} framing starts with the byte {prefix.magic}"
+            return f"the {self._part} is empty; {self._layout} wire format starts with the byte {prefix.magic}"
         if start[0] != prefix.magic:
             return (
-                f"the {self._part} starts with the byte {start[0]}; {self._layout} framing starts with the byte "
+                f"the {self._part} starts with the byte {start[0]}; {self._layout} wire format starts with the byte "
                 f"{prefix.magic}"
             )
         if prefix.gap and len(start) > 1 and start[1] not in (0, _ZLIB):
-            return f"the {self._part} has the compression byte {start[1]}; {self._layout} framing has 0 or {_ZLIB}"
-        return f"the {self._part} ends within its {prefix.size}-byte {self._layout} framing, after {len(start)} bytes"
+            return f"the {self._part} has the compression byte {start[1]}; {self._layout} wire format has 0 or {_ZLIB}"
+        return (
+            f"the {self._part} ends within its {prefix.size}-byte {self._layout} wire format, after {len(start)} bytes"
+        )
 
     def _distinct(self, data: Bytes, at: Integers, width: int) -> tuple[Codes, list[str]]:
         """The distinct ids of `width` bytes at the positions `at`, and the index of each in them."""
@@ -240,31 +242,36 @@ class Framing:
         return rank[inverse], [self._kind + _id_text(distinct[i].tobytes()) for i in order]
 
     def _merged(
-        self, values: pa.BinaryArray, texts: list[str | None], errors: dict[int, str], unframed: Mask, framed: Framed
-    ) -> Framed:
+        self,
+        values: pa.BinaryArray,
+        texts: list[str | None],
+        errors: dict[int, str],
+        bare_values: Mask,
+        in_wire_format: InWireFormat,
+    ) -> InWireFormat:
         """Merges rows that have their ids in `texts` and their payloads in `values`, and rejected rows, with the rows
-        `unframed`, which are `framed` on their own."""
-        rows = np.flatnonzero(unframed)
-        for row, code in zip(rows.tolist(), framed.codes.tolist(), strict=True):
-            texts[row] = framed.ids[code] if code >= 0 else None
+        `bare_values`, which are `in_wire_format` on their own."""
+        rows = np.flatnonzero(bare_values)
+        for row, code in zip(rows.tolist(), in_wire_format.codes.tolist(), strict=True):
+            texts[row] = in_wire_format.ids[code] if code >= 0 else None
         ids = list(dict.fromkeys(text for text in texts if text is not None))
         index: dict[str | None, int] = {text: code for code, text in enumerate(ids)}
         for row in errors:
             texts[row] = None
-        rejected = [*errors.items(), *((int(rows[row]), reason) for row, reason in framed.rejected)]
+        rejected = [*errors.items(), *((int(rows[row]), reason) for row, reason in in_wire_format.rejected)]
         codes = np.fromiter((index.get(text, -1) for text in texts), np.int32, len(texts))
         source = np.arange(len(values))
         source[rows] = len(values) + np.arange(len(rows))
-        payload = pa.concat_arrays([values, framed.payload]).take(arrow_columns.integers(source))
-        return Framed(codes, ids, payload, sorted(rejected))
+        payload = pa.concat_arrays([values, in_wire_format.payload]).take(arrow_columns.integers(source))
+        return InWireFormat(codes, ids, payload, sorted(rejected))
 
-    def _uncompressed(self, values: pa.BinaryArray, framed: Framed) -> Framed:
+    def _uncompressed(self, values: pa.BinaryArray, in_wire_format: InWireFormat) -> InWireFormat:
         """Decompresses the payloads that are compressed."""
-        if not any(text.startswith(_COMPRESSED) for text in framed.ids):
-            return framed
-        payload: list[bytes] = framed.payload.to_pylist()
-        texts = [framed.ids[code] if code >= 0 else None for code in framed.codes.tolist()]
-        errors = dict(framed.rejected)
+        if not any(text.startswith(_COMPRESSED) for text in in_wire_format.ids):
+            return in_wire_format
+        payload: list[bytes] = in_wire_format.payload.to_pylist()
+        texts = [in_wire_format.ids[code] if code >= 0 else None for code in in_wire_format.codes.tolist()]
+        errors = dict(in_wire_format.rejected)
         for row, text in enumerate(texts):
             if text is None or not text.startswith(_COMPRESSED):
                 continue
@@ -274,7 +281,7 @@ class Framing:
                 errors[row], texts[row] = f"the {self._part} {error}", None
         ids = list(dict.fromkeys(text for text in texts if text is not None))
         codes = np.fromiter((ids.index(text) if text else -1 for text in texts), np.int32, len(texts))
-        return Framed(codes, ids, arrow_columns.binaries(payload), sorted(errors.items()))
+        return InWireFormat(codes, ids, arrow_columns.binaries(payload), sorted(errors.items()))
 
 
 _ZLIB: Final = 5

@@ -22,7 +22,7 @@ from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.ledger import ownership
 from sink_job.ledger.clocks import HostClock
 from sink_job.ledger.fencing import ownership_checked_first
-from sink_job.ledger.generations import shaping_below
+from sink_job.ledger.generations import settings_below
 from sink_job.ledger.handover import Handover
 from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
@@ -43,15 +43,15 @@ class Coordinator:
         self.context = context
         self.stop_condition = stop_condition
         self.progress = progress
-        self._shaping = with_library(sink.shaping())
+        self._object_settings = with_library(sink.object_settings())
         self._s3: S3Client = connect(context.s3)
-        self._root = ownership.ledger_root(self._shaping.s3.topics_dir, sink.sink_id)
+        self._root = ownership.ledger_root(self._object_settings.s3.topics_dir, sink.sink_id)
         self._ledger = Ledger(self._s3, self._root, context.attempt)
         self._discovery = TopicDiscovery(sink, context.admin)
         self._clock = HostClock(context.clock, context.store_clock, self._s3, context.steady_clock)
         handover = Handover(
             s3=self._s3,
-            topics_dir=self._shaping.s3.topics_dir,
+            topics_dir=self._object_settings.s3.topics_dir,
             root=self._root,
             attempt=context.attempt,
             clock=context.clock,
@@ -60,7 +60,7 @@ class Coordinator:
         )
         self._claims = TopicClaims(
             self._s3,
-            self._shaping,
+            self._object_settings,
             sink.sink_id,
             context.owner,
             take_over=stop_condition.take_over,
@@ -139,7 +139,7 @@ class Coordinator:
             partitions = self._discovery.initial_offsets(partitions, self._claims.continues_at)
             starts = {tp: p.next for tp, p in partitions.items()}
             if not self.stop_condition.start_new_ledger:
-                ownership.check_no_objects(self._s3, self._shaping, starts)
+                ownership.check_no_objects(self._s3, self._object_settings, starts)
             self._discovery.check_no_members()
         number = state.number + 1
         return Record(
@@ -148,7 +148,7 @@ class Coordinator:
             attempt=self.context.attempt,
             kind="claim",
             clock=max(state.clock, self._clock.now()),
-            settings=shaping_below(self._shaping, state.topics_dir).model_dump_json(),
+            settings=settings_below(self._object_settings, state.topics_dir).model_dump_json(),
             kafka=kafka,
             partitions={str(tp): diff(None, p) for tp, p in partitions.items()},
         )

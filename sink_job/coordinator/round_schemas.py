@@ -32,7 +32,7 @@ class RoundSchemas:
         self._inference: SchemaInferrer | None = None
         store = SchemaStore(s3, root)
         if context.registry is not None:
-            use = SchemaUse.of(sink.shaping())
+            use = SchemaUse.of(sink.object_settings())
             self._resolver = SchemaResolver(
                 context.registry,
                 store,
@@ -73,11 +73,11 @@ class SchemaUse:
     key: RegisteredConverter | None
 
     @classmethod
-    def of(cls, shaping: ObjectSettings) -> SchemaUse:
-        settings = shaping.format
+    def of(cls, object_settings: ObjectSettings) -> SchemaUse:
+        settings = object_settings.format
         return cls(
-            _converter(settings.converter, settings.output, SchemaSettings.of(shaping, None)),
-            _converter(settings.key_converter, settings.key_output, SchemaSettings.of_keys(shaping, None)),
+            _converter(settings.converter, settings.output, SchemaSettings.of(object_settings, None)),
+            _converter(settings.key_converter, settings.key_output, SchemaSettings.of_keys(object_settings, None)),
         )
 
     def reason_against(self, schema: RegisteredSchema) -> str | None:

@@ -239,7 +239,7 @@ class TaskDispatcher:
         return RoundParameters(
             s3=context.s3,
             root=self._ledger.root,
-            shaping_json=state.settings[settings],
+            settings_json=state.settings[settings],
             settings_record=settings,
             tolerant=errors.tolerance is Tolerance.ALL,
             on_null=errors.on_null_value,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import ownership
-from sink_job.ledger.generations import shaping_below
+from sink_job.ledger.generations import settings_below
 from sink_job.ledger.ownership import Owner, Succession
 from sink_job.ledger.state import PartitionState
 from sink_job.s3 import S3Client
@@ -19,7 +19,7 @@ class TopicClaims:
     def __init__(
         self,
         s3: S3Client,
-        shaping: ObjectSettings,
+        object_settings: ObjectSettings,
         sink_id: str,
         owner: Owner,
         *,
@@ -27,8 +27,8 @@ class TopicClaims:
         succession: Succession | None = None,
     ) -> None:
         self._s3 = s3
-        self._shaping = shaping
-        self._root = ownership.ledger_root(shaping.s3.topics_dir, sink_id)
+        self._object_settings = object_settings
+        self._root = ownership.ledger_root(object_settings.s3.topics_dir, sink_id)
         self._owner = owner
         self._take_over = take_over
         self._succession = succession
@@ -41,12 +41,12 @@ class TopicClaims:
         self._former = ownership.claim_ledger(
             self._s3, self._root, self._owner, take_over=self._take_over, succession=self._succession
         )
-        self.continues_at |= self._claim(self._shaping, topics)
+        self.continues_at |= self._claim(self._object_settings, topics)
 
-    def _claim(self, shaping: ObjectSettings, topics: Iterable[str]) -> dict[TopicPartition, int]:
+    def _claim(self, object_settings: ObjectSettings, topics: Iterable[str]) -> dict[TopicPartition, int]:
         return ownership.claim_topics(
             self._s3,
-            shaping,
+            object_settings,
             self._owner,
             topics,
             take_over=self._take_over,
@@ -67,5 +67,5 @@ class TopicClaims:
 
     def acquire_generation(self, topics: Iterable[str], topics_dir: str | None) -> None:
         """Claims these topics below the topicsDir that an offset reset has chosen, if it has chosen another one."""
-        if topics_dir not in (None, self._shaping.s3.topics_dir):
-            self._claim(shaping_below(self._shaping, topics_dir), topics)
+        if topics_dir not in (None, self._object_settings.s3.topics_dir):
+            self._claim(settings_below(self._object_settings, topics_dir), topics)

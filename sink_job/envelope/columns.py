@@ -1,4 +1,4 @@
-"""What an envelope has before the value (`format.envelope`), by column: as JSON text, and as Avro data.
+"""What an envelope has before the value (`format.envelope`), column-wise: as JSON text, and as Avro data.
 
 The fields are those of `sink_job.envelope.schema`, in its order.
 """

@@ -3,7 +3,7 @@
 The object encoder decides the bytes of each block from its rows and its position in the object, so they depend on
 records and settings alone (P3). `ConcatenatedBlocks` frames nothing: an object is its compressed blocks. A *container*
 (`AvroContainer`, `ParquetContainer`) has a header, and maybe a footer; its rows are datums: each is the Avro datum of a
-record, without framing, after its length as 4 bytes, little endian. So staged rows can be separated again.
+record, without wire format, after its length as 4 bytes, little endian. So staged rows can be separated again.
 """
 
 from __future__ import annotations

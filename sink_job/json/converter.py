@@ -71,8 +71,8 @@ class JsonConverter:
         return self._one_by_one(values, unusual, records)
 
     def _one_by_one(self, values: pa.BinaryArray, unusual: Mask | None, plain: list[object] | None) -> Converted:
-        """Parses the `unusual` values one by one. `plain` are the records of the other values, in order; with None all
-        values are parsed one by one."""
+        """Parses the `unusual` values row-wise. `plain` are the records of the other values, in order; with None all
+        values are parsed row-wise."""
         parsed = iter(plain or ())
         separate = np.ones(len(values), np.bool_) if plain is None or unusual is None else unusual
         rows: list[bytes] = values.to_pylist()

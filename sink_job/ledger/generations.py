@@ -18,19 +18,19 @@ from sink_job.ledger.state import NOTHING_STAGED, LedgerState, PartitionState
 from sink_job.rotation.types import RotationState
 
 
-def new_topics_dir(shaping: ObjectSettings, generation: int) -> str:
+def new_topics_dir(object_settings: ObjectSettings, generation: int) -> str:
     """The topicsDir of a generation that is separate from the previous ones. It is below the sink's own topicsDir,
     where the same access policies apply. Its name is not a valid topic name."""
-    names = shaping.s3
+    names = object_settings.s3
     parent = f"{names.topics_dir}{names.directory_delimiter}" if names.topics_dir else ""
     return f"{parent}generation={generation}"
 
 
-def shaping_below(shaping: ObjectSettings, topics_dir: str | None) -> ObjectSettings:
+def settings_below(object_settings: ObjectSettings, topics_dir: str | None) -> ObjectSettings:
     """The settings with another topicsDir; unchanged if it is None."""
     if topics_dir is None:
-        return shaping
-    return shaping.model_copy(update={"s3": shaping.s3.model_copy(update={"topics_dir": topics_dir})})
+        return object_settings
+    return object_settings.model_copy(update={"s3": object_settings.s3.model_copy(update={"topics_dir": topics_dir})})
 
 
 def generation_metadata(generation: int) -> str:

@@ -19,7 +19,8 @@ def open_uploads(
     """
     started = [(tp, o, o.upload) for tp, p in partitions.items() for o in p.open if o.upload]
     numbers = {o.settings for _, o, _ in started}
-    shapings = {number: ObjectSettings.model_validate_json(settings[number]) for number in numbers}
+    settings_of_claims = {number: ObjectSettings.model_validate_json(settings[number]) for number in numbers}
     return [
-        (object_key(shapings[o.settings], tp.topic, o.path, tp.partition, o.first), upload) for tp, o, upload in started
+        (object_key(settings_of_claims[o.settings], tp.topic, o.path, tp.partition, o.first), upload)
+        for tp, o, upload in started
     ]

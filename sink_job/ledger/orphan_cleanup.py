@@ -46,16 +46,16 @@ class OrphanCleaner:
     def _abort_uploads(self, state: LedgerState, intents: Iterable[Intent], before: int) -> int:
         referenced = state.uploads()
         texts = {*state.settings.values(), *(text for intent in intents for text in intent.settings)}
-        shapings = [ObjectSettings.model_validate_json(text) for text in sorted(texts)]
+        settings_of_claims = [ObjectSettings.model_validate_json(text) for text in sorted(texts)]
         ranges = _ranges(intents)
         topics = {tp.topic for tp in ranges}
-        prefixes = {topic_prefix(shaping, topic) for shaping in shapings for topic in topics}
+        prefixes = {topic_prefix(object_settings, topic) for object_settings in settings_of_claims for topic in topics}
         removed = 0
         for prefix in sorted(prefixes):
             for upload in self.s3.list_uploads(prefix):
                 if upload.upload_id in referenced or upload.initiated_ms >= before:
                     continue
-                if any(_could_open(shaping, upload.key, ranges) for shaping in shapings):
+                if any(_could_open(object_settings, upload.key, ranges) for object_settings in settings_of_claims):
                     self.s3.abort(upload.key, upload.upload_id)
                     removed += 1
         if removed:
@@ -96,9 +96,11 @@ def _ranges(intents: Iterable[Intent]) -> dict[TopicPartition, list[tuple[int, i
     return ranges
 
 
-def _could_open(shaping: ObjectSettings, key: str, ranges: Mapping[TopicPartition, list[tuple[int, int]]]) -> bool:
+def _could_open(
+    object_settings: ObjectSettings, key: str, ranges: Mapping[TopicPartition, list[tuple[int, int]]]
+) -> bool:
     """Whether a round with these ranges could have opened an object at `key`."""
-    parsed = parse_key(shaping, key)
+    parsed = parse_key(object_settings, key)
     if parsed is None:
         return False
     mine = ranges.get(TopicPartition(parsed.topic, parsed.partition), ())

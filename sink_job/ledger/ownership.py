@@ -348,7 +348,7 @@ def claim_ledger(
 
 def claim_topics(
     s3: S3Client,
-    shaping: ObjectSettings,
+    object_settings: ObjectSettings,
     owner: Owner,
     topics: Iterable[str],
     *,
@@ -361,12 +361,12 @@ def claim_topics(
     claims are its own: a previous owner may have had other topics or another extension. `ledger`: the prefix of the
     sink's ledger, by default the one below this topicsDir. Returns the first offset of each topic-partition that is in
     no object of a previous owner with another ledger. Raises as `acquire`."""
-    prefix, suffix = claims_prefix(shaping.s3.topics_dir), extension(shaping)
-    home = ledger_root(shaping.s3.topics_dir, owner.sink_id)
+    prefix, suffix = claims_prefix(object_settings.s3.topics_dir), extension(object_settings)
+    home = ledger_root(object_settings.s3.topics_dir, owner.sink_id)
     previous = None if succession is None or take_over else succession.predecessor
     continues_at: dict[TopicPartition, int] = {}
     for topic in topics:
-        what = f"topic {topic} as {suffix} below s3://{s3.bucket}/{shaping.s3.topics_dir}"
+        what = f"topic {topic} as {suffix} below s3://{s3.bucket}/{object_settings.s3.topics_dir}"
         key = f"{prefix}{topic}/{suffix.lstrip('.')}.json"
         has_others = previous is not None and any(_other_extensions(s3, key, topic, previous))
         claim = acquire(
@@ -447,12 +447,12 @@ def _fields(ledger: str) -> dict[str, str]:
     }
 
 
-def check_no_objects(s3: S3Client, shaping: ObjectSettings, starts: Mapping[TopicPartition, int]) -> None:
+def check_no_objects(s3: S3Client, object_settings: ObjectSettings, starts: Mapping[TopicPartition, int]) -> None:
     """For a missing ledger: raises LedgerLost when an object of this sink has its first offset at or above the
     start."""
     for topic in sorted({tp.topic for tp in starts}):
-        for listed in s3.list(topic_prefix(shaping, topic)):
-            parsed = parse_key(shaping, listed.key)
+        for listed in s3.list(topic_prefix(object_settings, topic)):
+            parsed = parse_key(object_settings, listed.key)
             if parsed is None:
                 continue
             start = starts.get(TopicPartition(parsed.topic, parsed.partition))

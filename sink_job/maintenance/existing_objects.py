@@ -27,19 +27,19 @@ MAX_REPORTED = 3
 Starts = Mapping[TopicPartition, int]
 
 
-def check_empty(s3: S3Client, shaping: ObjectSettings, starts: Starts) -> None:
+def check_empty(s3: S3Client, object_settings: ObjectSettings, starts: Starts) -> None:
     """Raises ExistingObjects when the directories of these topics contain an object."""
     for topic in sorted({tp.topic for tp in starts}):
-        found = next(iter(s3.list(topic_prefix(shaping, topic))), None)
+        found = next(iter(s3.list(topic_prefix(object_settings, topic))), None)
         if found is not None:
             raise ExistingObjects(
-                f"the new generation needs an empty directory {shaping.s3.topics_dir}, but s3://{s3.bucket}/"
+                f"the new generation needs an empty directory {object_settings.s3.topics_dir}, but s3://{s3.bucket}/"
                 f"{found.key} already exists there. Nothing was changed. Move it away and retry"
             )
 
 
 def check_existing_objects(
-    s3: S3Client, shaping: ObjectSettings, generations: Sequence[GenerationAudit], starts: Starts
+    s3: S3Client, object_settings: ObjectSettings, generations: Sequence[GenerationAudit], starts: Starts
 ) -> None:
     """Raises ExistingObjects when an object contains, or may contain, a record at or above the start offset of its
     topic-partition. Raises ConfigurationError when a missing object contained records below the start offset that no
@@ -48,19 +48,19 @@ def check_existing_objects(
     listed: set[str] = set()
     untracked: dict[str, ObjectName] = {}
     for topic in sorted({tp.topic for tp in starts}):
-        for each in s3.list(topic_prefix(shaping, topic)):
+        for each in s3.list(topic_prefix(object_settings, topic)):
             listed.add(each.key)
-            parsed = None if each.key in recorded else parse_key(shaping, each.key)
+            parsed = None if each.key in recorded else parse_key(object_settings, each.key)
             if parsed is not None:
                 untracked[each.key] = parsed
     reaching = [o for o in recorded.values() if o.last >= starts.get(o.topic_partition, o.last + 1)]
-    reaching = [o for o in reaching if o.key.startswith(shaping.s3.topics_dir)]  # with any delimiter
+    reaching = [o for o in reaching if o.key.startswith(object_settings.s3.topics_dir)]  # with any delimiter
     existing = {o.key for o in reaching if o.key in listed or s3.head(o.key)}  # old settings may have another prefix
     conflicts = {o.key: (o.topic_partition, o.last) for o in reaching if o.key in existing}
     conflicts |= {key: (_tp(name), name.first) for key, name in untracked.items() if _is_at_or_above(name, starts)}
     if conflicts:
         raise ExistingObjects(_conflict_message(s3, conflicts))
-    separate = shaping.schema_compatibility is SchemaCompatibility.SEPARATE
+    separate = object_settings.schema_compatibility is SchemaCompatibility.SEPARATE
     overlapping = sorted(
         key
         for key, name in untracked.items()

@@ -21,7 +21,7 @@ from sink_job.codecs.formats import with_library
 from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.ledger import ownership
-from sink_job.ledger.generations import commit_metadata, end_of_generation, new_topics_dir, shaping_below
+from sink_job.ledger.generations import commit_metadata, end_of_generation, new_topics_dir, settings_below
 from sink_job.ledger.session import LedgerAccess, LedgerSession
 from sink_job.ledger.state import (
     KafkaIdentity,
@@ -43,7 +43,7 @@ class _Plan:
     """The planned reset. `starts` are the start offsets of all topic-partitions of the new generation."""
 
     generation: int
-    shaping: ObjectSettings
+    object_settings: ObjectSettings
     kafka: KafkaIdentity
     starts: Mapping[TopicPartition, int]
 
@@ -57,7 +57,7 @@ class OffsetResetter:
         self._admin = admin
         self._request = request
         self._discovery = TopicDiscovery(sink, admin)
-        self._shaping = with_library(sink.shaping())
+        self._object_settings = with_library(sink.object_settings())
 
     def run(self) -> ResetReport:
         """Applies the request. Changes nothing before it has claimed the ledger.
@@ -89,11 +89,11 @@ class OffsetResetter:
     def _reset(self, session: LedgerSession) -> ResetReport:
         session.publish()
         planned = self._plan(session.state)
-        if planned.shaping.s3.topics_dir != self._shaping.s3.topics_dir:
+        if planned.object_settings.s3.topics_dir != self._object_settings.s3.topics_dir:
             topics = sorted({tp.topic for tp in planned.starts})
             ownership.claim_topics(
                 self._access.s3,
-                planned.shaping,
+                planned.object_settings,
                 self._access.owner,
                 topics,
                 succession=self._access.succession,
@@ -134,14 +134,16 @@ class OffsetResetter:
         current = self._discovery.topic_ids(topics)
         starts = dict(self._starts(state, current, {name: info.partitions for name, info in topics.items()}))
         generation = state.generation + 1
-        shaping = shaping_below(self._shaping, state.topics_dir)
+        object_settings = settings_below(self._object_settings, state.topics_dir)
         if self._request.on_existing is OnExisting.NEW_PREFIX:
-            shaping = shaping_below(self._shaping, new_topics_dir(self._shaping, generation))
-            check_empty(self._access.s3, shaping, starts)
+            object_settings = settings_below(self._object_settings, new_topics_dir(self._object_settings, generation))
+            check_empty(self._access.s3, object_settings, starts)
         else:
-            check_existing_objects(self._access.s3, shaping, self._generations(state), starts)
+            check_existing_objects(self._access.s3, object_settings, self._generations(state), starts)
         recorded = state.kafka.topics if state.kafka and state.kafka.cluster == current.cluster else {}
-        return _Plan(generation, shaping, KafkaIdentity(current.cluster, {**recorded, **current.topics}), starts)
+        return _Plan(
+            generation, object_settings, KafkaIdentity(current.cluster, {**recorded, **current.topics}), starts
+        )
 
     def _starts(
         self, state: LedgerState, current: KafkaIdentity, counts: Mapping[str, int]
@@ -171,7 +173,7 @@ class OffsetResetter:
         request = self._request
         reset = OffsetResetRecord(
             generation=planned.generation,
-            topics_dir=planned.shaping.s3.topics_dir,
+            topics_dir=planned.object_settings.s3.topics_dir,
             ended={name: end_of_generation(p) for name, p in session.state.partitions.items()},
             nonce=request.nonce,
             to=request.to.value,
@@ -180,7 +182,7 @@ class OffsetResetter:
         )
         session.discard_open(
             kind="claim",
-            settings=planned.shaping.model_dump_json(),
+            settings=planned.object_settings.model_dump_json(),
             kafka=planned.kafka,
             partitions={str(tp): diff(None, PartitionState.start(start)) for tp, start in planned.starts.items()},
             reset=reset,

@@ -1,7 +1,7 @@
 """Columns of Avro data as those of Parquet's types (`sink_job.parquet.types`).
 
 The columns are those that pyruhvro makes of a reading schema (`sink_job.avro.column_decoder`), or those of values
-that were read one by one (`raw_type`).
+that were read row-wise (`raw_type`).
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _symbols(symbols: Sequence[str], target: pa.DataType) -> Convert:
 
 
 def _codes(column: pa.Array, symbols: pa.StringArray) -> pa.Array:
-    """The indexes in `symbols` of a column of indexes, or of texts that were read one by one."""
+    """The indexes in `symbols` of a column of indexes, or of texts that were read row-wise."""
     if not isinstance(column, pa.DictionaryArray):
         return column
     if not len(column.dictionary):  # all are null, or below a null struct

@@ -1,6 +1,6 @@
 """Reads the data of a Parquet object's rows to a table of Parquet's types.
 
-By column with pyruhvro where it reads the type, and else one by one. Both give the same table.
+Column-wise with pyruhvro where it reads the type, and else row-wise. Both give the same table.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _Plain = Callable[[Any], Any]
 
 
 class _Rows:
-    """Reads data one by one."""
+    """Reads data row-wise."""
 
     def __init__(self, avro: AvroType) -> None:
         self._read = avro_row_decoder.DatumReader(avro).read

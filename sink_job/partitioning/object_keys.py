@@ -41,9 +41,9 @@ class ObjectName(NamedTuple):
     first: int
 
 
-def extension(shaping: ObjectSettings) -> str:
+def extension(object_settings: ObjectSettings) -> str:
     """The extension of the sink's keys, with its dot: format and compression."""
-    settings = shaping.format
+    settings = object_settings.format
     if settings.output is OutputFormat.PARQUET:
         return f"{_PARQUET[settings.compression.codec]}.parquet"
     if settings.output is OutputFormat.AVRO:
@@ -52,34 +52,36 @@ def extension(shaping: ObjectSettings) -> str:
     return name + _SUFFIXES[settings.compression.codec]
 
 
-def topic_prefix(shaping: ObjectSettings, topic: str) -> str:
+def topic_prefix(object_settings: ObjectSettings, topic: str) -> str:
     """The common prefix of a topic's keys, including the delimiter before the path."""
-    return "".join(f"{name}{shaping.s3.directory_delimiter}" for name in (shaping.s3.topics_dir, topic) if name)
+    return "".join(
+        f"{name}{object_settings.s3.directory_delimiter}" for name in (object_settings.s3.topics_dir, topic) if name
+    )
 
 
-def object_key(shaping: ObjectSettings, topic: str, path: str, partition: int, first: int) -> str:
+def object_key(object_settings: ObjectSettings, topic: str, path: str, partition: int, first: int) -> str:
     """The key of the object of `topic` and `partition` with the path `path` and the first offset `first`."""
-    names = shaping.s3
-    file = names.file_delimiter.join((topic, str(partition), padded(shaping, first)))
-    return f"{topic_prefix(shaping, topic)}{path}{names.directory_delimiter}{file}{extension(shaping)}"
+    names = object_settings.s3
+    file = names.file_delimiter.join((topic, str(partition), padded(object_settings, first)))
+    return f"{topic_prefix(object_settings, topic)}{path}{names.directory_delimiter}{file}{extension(object_settings)}"
 
 
-def padded(shaping: ObjectSettings, offset: int) -> str:
+def padded(object_settings: ObjectSettings, offset: int) -> str:
     """An offset in the form of a key, padded with zeros."""
-    return str(offset).rjust(shaping.s3.offset_pad_width, "0")
+    return str(offset).rjust(object_settings.s3.offset_pad_width, "0")
 
 
-def path_elements(shaping: ObjectSettings, path: str) -> list[str]:
+def path_elements(object_settings: ObjectSettings, path: str) -> list[str]:
     """The directories of `path`."""
-    return path.split(shaping.s3.directory_delimiter)
+    return path.split(object_settings.s3.directory_delimiter)
 
 
-def parse_key(shaping: ObjectSettings, key: str) -> ObjectName | None:
+def parse_key(object_settings: ObjectSettings, key: str) -> ObjectName | None:
     """The parts of an object's key; None if a sink with these settings does not write such a key.
 
     If topic names may contain the delimiter, several topics can match. The longest one is returned.
     """
-    names, end = shaping.s3, extension(shaping)
+    names, end = object_settings.s3, extension(object_settings)
     delimiter, number = names.directory_delimiter, re.escape(names.file_delimiter) + "([0-9]+)"
     file = re.fullmatch(f"(.*){number}{number}", key.removesuffix(end), re.DOTALL) if key.endswith(end) else None
     front = f"{names.topics_dir}{delimiter}" if names.topics_dir else ""
@@ -91,7 +93,7 @@ def parse_key(shaping: ObjectSettings, key: str) -> ObjectName | None:
         topic, ending = middle[:at], delimiter + middle[:at]
         path = middle[at + len(delimiter) :].removesuffix(ending)
         found = ObjectName(topic, path, int(file[2]), int(file[3]))
-        if path and _TOPIC.fullmatch(topic) and object_key(shaping, *found) == key:
+        if path and _TOPIC.fullmatch(topic) and object_key(object_settings, *found) == key:
             return found if found.partition <= MAX_PARTITION and found.first <= MAX_OFFSET else None
         at = middle.rfind(delimiter, 0, at)
     return None

@@ -63,9 +63,9 @@ class PathPartitioner:
     _time: TimePathFormatter | None
 
     @classmethod
-    def of(cls, shaping: ObjectSettings) -> PathPartitioner:
+    def of(cls, object_settings: ObjectSettings) -> PathPartitioner:
         """The partitioner of the settings. Raises ValueError for settings that the spec's validation rejects."""
-        settings, delimiter = shaping.partitioner, shaping.s3.directory_delimiter
+        settings, delimiter = object_settings.partitioner, object_settings.s3.directory_delimiter
         return cls(
             type=settings.type,
             delimiter=delimiter,
@@ -73,7 +73,7 @@ class PathPartitioner:
             extractor=settings.timestamp_extractor,
             timestamp_field=FieldReference.of(settings.timestamp_field),
             schema_name=settings.schema_name,
-            _time=TimePathFormatter.of(shaping) if settings.type.uses_time else None,
+            _time=TimePathFormatter.of(object_settings) if settings.type.uses_time else None,
         )
 
     @property
@@ -251,9 +251,9 @@ class TimePathFormatter:
         self._texts: dict[int, str] = {}
 
     @classmethod
-    def of(cls, shaping: ObjectSettings) -> TimePathFormatter:
+    def of(cls, object_settings: ObjectSettings) -> TimePathFormatter:
         """The formatter of a time partitioner's settings. Raises ValueError for incomplete settings."""
-        settings, delimiter = shaping.partitioner, shaping.s3.directory_delimiter
+        settings, delimiter = object_settings.partitioner, object_settings.s3.directory_delimiter
         where = zone(settings.timezone or "UTC")
         match settings.type:
             case PartitionerType.DAILY:

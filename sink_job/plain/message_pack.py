@@ -1,7 +1,7 @@
 """MessagePack: each value is one item, without a schema (https://github.com/msgpack/msgpack/blob/master/spec.md).
 
-msgspec checks the framing first: it is not misled by a declared length, whereas msgpack allocates arrays of the length
-that they declare. msgpack then decodes exactly: it reports every pair of a map and all digits of a timestamp.
+msgspec checks the structure first: it is not misled by a declared length, whereas msgpack allocates arrays of the
+length that they declare. msgpack then decodes exactly: it reports every pair of a map and all digits of a timestamp.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads Protobuf messages by column with ptars, for the types that fuzzing has shown right.
+"""Reads Protobuf messages column-wise with ptars, for the types that fuzzing has shown right.
 
 ptars accepts some data that is no message, drops what it cannot represent in its own types for dates and times, and
 keeps each member of a oneof that the data contains. So:
@@ -37,12 +37,12 @@ _PANIC: Final = "PanicException"
 
 
 class ProtobufColumnDecoder:
-    """Decodes messages of one type by column."""
+    """Decodes messages of one type column-wise."""
 
     def __init__(self, message: Descriptor, schema: Schema, fields: tuple[str, ...], options: JsonOptions) -> None:
-        """Raises NotColumnar if the type, or the type of a field, is not read by column."""
+        """Raises NotColumnar if the type, or the type of a field, is not read column-wise."""
         if message.full_name in WRAPPERS:
-            raise NotColumnar("a wrapper as the whole message is not read by column")
+            raise NotColumnar("a wrapper as the whole message is not read column-wise")
         reading = reading_message(message)
         self._message = message_class(message)
         self._has_required = has_required(message)
@@ -51,7 +51,7 @@ class ProtobufColumnDecoder:
         self._handler = ptars.HandlerPool([reading.file]).get_for_message(reading)
 
     def decode(self, payload: pa.BinaryArray) -> Decoded:
-        """See `Decoder.decode`; all rows are valid. Raises UnusualValues if that must be decided one by one."""
+        """See `Decoder.decode`; all rows are valid. Raises UnusualValues if that must be decided row-wise."""
         self._check(payload)
         column = self._read(payload)
         texts = self._texts(column)

@@ -87,14 +87,14 @@ class _Compiler:
         if schema.keys.type is SchemaType.STRING and key.type == _F.TYPE_STRING:
             return _text_keys(json_columns.maps(values))
         if key.message_type is not None or key.type == _F.TYPE_ENUM:
-            raise NotColumnar("such keys of a map are not read by column")
+            raise NotColumnar("such keys of a map are not read column-wise")
         return _pairs(keys, values)
 
     def _unset(self, field: FieldDescriptor, schema: Schema) -> bytes:
         """The text of a message that is not set in the entry of a map."""
         message = field.message_type
         if message.full_name in LOGICAL:
-            raise NotColumnar("a logical type in a map is not read by column")
+            raise NotColumnar("a logical type in a map is not read column-wise")
         try:
             return json_text(schema, converter(message)(message_class(message)()), self._options)
         except InvalidValue as error:  # such as a date within it, which is not valid when it is not set
@@ -111,7 +111,7 @@ class _Compiler:
         if field.type in _UNSIGNED:
             return _unsigned
         if schema.type not in _SCALARS:
-            raise NotColumnar(f"{schema.type} is not read by column")
+            raise NotColumnar(f"{schema.type} is not read column-wise")
         return _SCALARS[schema.type]
 
     def _logical(self, message: Descriptor, schema: Schema) -> Texts:
@@ -234,7 +234,7 @@ ReadField = Callable[[pa.Array], list[object]]
 def field_values(message: Descriptor, path: list[str]) -> ReadField:
     """The function for the values of a field. Raises NotColumnar."""
     if not path:
-        raise NotColumnar("a whole message is not read as a field by column")
+        raise NotColumnar("a whole message is not read as a field column-wise")
     by_name = {field.name: field for field in message.fields}
     for name, members, pick in parts_of(message):
         if name != path[0]:
@@ -242,7 +242,7 @@ def field_values(message: Descriptor, path: list[str]) -> ReadField:
         if members is None:
             return _picked(pick, _inner_values(by_name[name], path[1:]))
         if len(path) == 1:
-            raise NotColumnar("a field that is a oneof is not read by column")
+            raise NotColumnar("a field that is a oneof is not read column-wise")
         columns = columns_of(message)
         fields = [columns[position] for position in members]
         found = [(at, field) for at, field in enumerate(fields) if field.name == path[1]]
@@ -263,7 +263,7 @@ def _missing(column: pa.Array) -> list[object]:
 
 def _inner_values(field: FieldDescriptor, path: list[str]) -> ReadField:
     if field.is_repeated:
-        raise NotColumnar("a field that is repeated is not read by column")
+        raise NotColumnar("a field that is repeated is not read column-wise")
     if path and field.message_type is not None and field.message_type.full_name not in LOGICAL:
         return field_values(field.message_type, path)
     if path:
@@ -273,7 +273,7 @@ def _inner_values(field: FieldDescriptor, path: list[str]) -> ReadField:
     if field.message_type is not None and field.message_type.full_name in READERS:
         return _time_values(field.message_type)
     if field.type not in _LEAVES:
-        raise NotColumnar("such a field is not read by column")
+        raise NotColumnar("such a field is not read column-wise")
     return _LEAVES[field.type]
 
 

@@ -20,7 +20,7 @@ MAX_COLUMNS: Final = 5_000
 def reading_message(message: Descriptor) -> Descriptor:
     """The message that ptars gets instead of `message`. Its fields have the same numbers.
 
-    Raises NotColumnar if the type is not read by column.
+    Raises NotColumnar if the type is not read column-wise.
     """
     _check(message, [0], ())
     file = descriptor_pb2.FileDescriptorProto(name="reading.proto", package=_PACKAGE, syntax="proto3")
@@ -37,7 +37,7 @@ def columns_of(message: Descriptor) -> list[FieldDescriptor]:
 
 
 def has_required(message: Descriptor) -> bool:
-    """Whether a message that is read by column, or a message in it, has a required field of proto2."""
+    """Whether a message that is read column-wise, or a message in it, has a required field of proto2."""
     inner = [field.message_type for field in message.fields if field.message_type is not None]
     return any(field.is_required for field in message.fields) or any(map(has_required, inner))
 

@@ -1,4 +1,4 @@
-"""Protobuf with a schema registry, or unframed with one schema and message.
+"""Protobuf with a schema registry, or bare with one schema and message.
 
 A schema has several messages. A selector in front of each value chooses one
 (`sink_job.converters.message_selector`).
@@ -58,7 +58,7 @@ class ProtobufConverter(RegisteredConverter):
 
     def reason_against(self, schema: RegisteredSchema) -> str | None:
         """See `RegisteredConverter.reason_against`. Each record chooses a message of the schema, so none is checked."""
-        if self._settings.framing is None:
+        if self._settings.wire_format is None:
             return super().reason_against(schema)
         try:
             compiled(schema)
@@ -68,7 +68,7 @@ class ProtobufConverter(RegisteredConverter):
 
     def schema_of(self, schema: RegisteredSchema) -> Schema | None:
         """See `RegisteredConverter.schema_of`; that of the first message."""
-        if self._settings.framing is None:
+        if self._settings.wire_format is None:
             return super().schema_of(schema)
         try:
             return self._decoder_at((schema, FIRST)).schema
@@ -76,9 +76,9 @@ class ProtobufConverter(RegisteredConverter):
             return None
 
     def _decoders(self, schema: RegisteredSchema, payload: pa.BinaryArray) -> tuple[list[DecoderRows], Rejections]:
-        if self._settings.framing is None:
+        if self._settings.wire_format is None:
             return super()._decoders(schema, payload)
-        selected, rejected = message_selector.split(payload, _READERS[self._settings.framing.layout])
+        selected, rejected = message_selector.split(payload, _READERS[self._settings.wire_format.layout])
         found = []
         for each in selected:
             try:
@@ -104,7 +104,7 @@ def decoder_of(
     options: JsonOptions,
     datums: DatumSettings | None = None,
 ) -> ProtobufDecoder:
-    """The decoder for values without framing. `message` is the full name of their message, such as `example.Flight`;
+    """The decoder for bare values. `message` is the full name of their message, such as `example.Flight`;
     None is the first message of the schema.
 
     Raises InvalidSchema if the schema is not valid, or has no such message.
@@ -183,7 +183,7 @@ class ProtobufDecoder:
         subject: str | None = None,
     ) -> None:
         """`version` is that of the schema in `subject`. `datums` are the settings of the outputs Avro and Parquet:
-        for them messages are decoded one by one. Raises InvalidSchema."""
+        for them messages are decoded row-wise. Raises InvalidSchema."""
         self.schema: Schema = structs.replace(connect_schema(message, version), subject=subject)
         self._options = options
         self._datums = datums
@@ -221,7 +221,7 @@ def _write(schema: Schema, options: JsonOptions, datums: DatumSettings | None) -
 
 
 class ProtobufRowDecoder:
-    """Decodes messages one by one."""
+    """Decodes messages row-wise."""
 
     def __init__(
         self,

@@ -108,7 +108,7 @@ class ApicurioRegistry(RestRegistry[ApicurioClient]):
 
 
 def schema_key(schema_id: str) -> SchemaKey:
-    """The id in Apicurio's terms. Raises ValueError for an id that is not of Apicurio's framing."""
+    """The id in Apicurio's terms. Raises ValueError for an id that is not of Apicurio's wire format."""
     if schema_id.startswith(_GLOBAL):
         return SchemaKey("globalIds", int(schema_id.removeprefix(_GLOBAL)))
     return SchemaKey("contentIds", int(schema_id))

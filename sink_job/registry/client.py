@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 
 from sink_job.api.enums import RegistryType
 from sink_job.api.format_section import FormatSpec
+from sink_job.registry.bare_values import BareValueSchema, bare_value_schema
 from sink_job.registry.base import SchemaRegistry
 from sink_job.registry.settings import RegistrySettings
-from sink_job.registry.unframed import UnframedSchema, unframed_schema
 
 
 def open_schemas(
@@ -17,11 +17,11 @@ def open_schemas(
     wait: Callable[[float], bool],
     hide: Callable[[Iterable[str]], None],
 ) -> SchemaRegistry | None:
-    """The schemas of a sink's records: those of the registry, and the one of values without framing. None if the sink
+    """The schemas of a sink's records: those of the registry, and the one of bare values. None if the sink
     has neither. See `open_registry` for the other arguments. Raises ConfigurationError for an invalid schema."""
-    unframed = unframed_schema(settings)
+    bare_values = bare_value_schema(settings)
     found = None if registry is None else open_registry(registry, wait, hide)
-    return found if unframed is None else UnframedSchema(unframed, found)
+    return found if bare_values is None else BareValueSchema(bare_values, found)
 
 
 def open_registry(

@@ -1,6 +1,6 @@
 """Confluent Schema Registry, and the registries with its REST API: Karapace, Redpanda, Apicurio (`/apis/ccompat/v7`).
 
-Ids are the decimal ids of the framing in the value, or the GUIDs of the framing in a header.
+Ids are the decimal ids of the wire format in the value, or the GUIDs of the wire format in a header.
 """
 
 from __future__ import annotations

@@ -39,10 +39,10 @@ class RotationPolicy:
     separate: bool = False
 
     @classmethod
-    def of(cls, shaping: ObjectSettings) -> RotationPolicy:
+    def of(cls, object_settings: ObjectSettings) -> RotationPolicy:
         """The rotation of a sink. Raises ValueError for an unknown time zone."""
-        rotation, timezone = shaping.rotation, shaping.partitioner.timezone
-        limit = MAX_PARTS_BEFORE_CLOSE * shaping.s3.part_size
+        rotation, timezone = object_settings.rotation, object_settings.partitioner.timezone
+        limit = MAX_PARTS_BEFORE_CLOSE * object_settings.s3.part_size
         schedule = rotation.schedule_interval and Schedule(zone(timezone or "UTC"), rotation.schedule_interval)
         return cls(
             flush_size=rotation.flush_size,
@@ -53,7 +53,7 @@ class RotationPolicy:
             max_bytes=min(rotation.max_bytes or limit, limit),
             max_open_time=rotation.max_open_time,
             per_object=rotation.scope is RotationScope.OBJECT,
-            separate=shaping.schema_compatibility is SchemaCompatibility.SEPARATE,
+            separate=object_settings.schema_compatibility is SchemaCompatibility.SEPARATE,
         )
 
 

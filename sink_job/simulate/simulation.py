@@ -85,8 +85,8 @@ class Simulation:
     def __init__(self, sink: Sink, *, offsets: bool = True, schema: RegisteredSchema | None = None) -> None:
         """`offsets`: list the offsets of each object. `schema` is that of `spec.format.schema`; None if there is none,
         or it is not known."""
-        pipeline = replace(RecordPipeline.of(_plain(sink.shaping()), sink.spec.errors), containers=None)
-        self._pipeline = with_value_schema(pipeline, sink.shaping(), schema)
+        pipeline = replace(RecordPipeline.of(_plain(sink.object_settings()), sink.spec.errors), containers=None)
+        self._pipeline = with_value_schema(pipeline, sink.object_settings(), schema)
         self._schemas = RecordSchemas(sink.spec.schema_compatibility)
         self._tolerant = sink.spec.errors.tolerance is Tolerance.ALL
         self._offsets = offsets
@@ -113,7 +113,7 @@ class Simulation:
     def _object(self, tp: TopicPartition, state: OpenObjectState, offsets: list[int]) -> SimulatedObject:
         return SimulatedObject(
             key=self._pipeline.key(tp, state.path, state.first),
-            path=path_elements(self._pipeline.shaping, state.path),
+            path=path_elements(self._pipeline.object_settings, state.path),
             topic=tp.topic,
             partition=tp.partition,
             first_offset=state.first,
@@ -192,15 +192,15 @@ class _Partition:
                 self._offsets.setdefault(step.target, []).extend(rows.offsets[step.rows].tolist())
 
 
-def _plain(shaping: ObjectSettings) -> ObjectSettings:
+def _plain(object_settings: ObjectSettings) -> ObjectSettings:
     """The settings with the converters of simulated values and keys: one with a schema is given as JSON, the schema of
     a value beside it."""
-    found = {"converter": shaping.format.converter, "key_converter": shaping.format.key_converter}
+    found = {"converter": object_settings.format.converter, "key_converter": object_settings.format.key_converter}
     plain = {name: ConverterType.JSON for name, each in found.items() if each is not None and each.has_schemas}
-    if not plain and shaping.unframed is None:
-        return shaping
-    return shaping.model_copy(
-        update={"format": shaping.format.model_copy(update=plain), "framing": None, "unframed": None}
+    if not plain and object_settings.bare_values is None:
+        return object_settings
+    return object_settings.model_copy(
+        update={"format": object_settings.format.model_copy(update=plain), "wire_format": None, "bare_values": None}
     )
 
 

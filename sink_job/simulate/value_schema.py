@@ -19,14 +19,18 @@ _CHECKED = (ConverterType.JSON, ConverterType.JSON_SCHEMA)
 
 
 def with_value_schema(
-    pipeline: RecordPipeline, shaping: ObjectSettings, schema: RegisteredSchema | None
+    pipeline: RecordPipeline, object_settings: ObjectSettings, schema: RegisteredSchema | None
 ) -> RecordPipeline:
     """The pipeline, which also rejects JSON values that do not conform to `schema`, if objects contain it: with the
-    outputs Avro and Parquet. `shaping` are the settings of the sink."""
-    if schema is None or shaping.format.converter not in _CHECKED or not shaping.format.output.has_datums:
+    outputs Avro and Parquet. `object_settings` are the settings of the sink."""
+    if (
+        schema is None
+        or object_settings.format.converter not in _CHECKED
+        or not object_settings.format.output.has_datums
+    ):
         return pipeline
-    settings = SchemaSettings.of(shaping, _OneSchema(schema))
-    check = converter_for(shaping.format.converter, (), output=shaping.format.output, schemas=settings)
+    settings = SchemaSettings.of(object_settings, _OneSchema(schema))
+    check = converter_for(object_settings.format.converter, (), output=object_settings.format.output, schemas=settings)
     return replace(pipeline, converter=_Checked(pipeline.converter, check))
 
 

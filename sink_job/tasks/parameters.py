@@ -13,7 +13,7 @@ from sink_job.s3 import S3Settings
 class RoundParameters:
     """Parameters of all tasks of a round. Picklable; contains no secret.
 
-    `shaping_json` are the current settings and `settings_record` is the number of the claim that contains them. `root`
+    `settings_json` are the current settings and `settings_record` is the number of the claim that contains them. `root`
     is the ledger's prefix. `now` is the round clock in ms; sizes are bytes. `budget` and `part_buffers` are those of a
     task if `slots` tasks share `memory` bytes; a container with less has a smaller budget. `slots` is None if the
     budget does not depend on the container. `schemas` are the schema ids that the driver has resolved (None: a rebuild,
@@ -22,7 +22,7 @@ class RoundParameters:
 
     s3: S3Settings
     root: str
-    shaping_json: str
+    settings_json: str
     settings_record: int
     tolerant: bool
     on_null: OnNullValue

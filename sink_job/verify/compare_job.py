@@ -64,7 +64,9 @@ def compare(
     settings = CompareSettings(
         s3=context.s3,
         root=evidence.root,
-        shapings={number: shaping.model_dump_json() for number, shaping in evidence.shapings.items()},
+        settings_of_claims={
+            number: object_settings.model_dump_json() for number, object_settings in evidence.settings_of_claims.items()
+        },
         errors=errors,
         budget=context.budget,
         generation=generation,
@@ -109,7 +111,7 @@ def _next_chunks(
 
 def _columns(evidence: Evidence) -> Columns:
     """All columns that any of the settings require."""
-    required = [required_columns(shaping) for shaping in evidence.shapings.values()]
+    required = [required_columns(object_settings) for object_settings in evidence.settings_of_claims.values()]
     return Columns(*(any(column) for column in zip(*required, strict=True)))
 
 

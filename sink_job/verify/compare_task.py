@@ -48,13 +48,13 @@ STEPS = (64 << 10, 8 << 20)
 
 @dataclass(frozen=True)
 class CompareSettings:
-    """Settings of all tasks; picklable, without secrets. `shapings` are the settings (JSON) by the number of their
-    claim, `root` is the prefix of the ledger, `budget` is the number of bytes of object content that a task may hold in
-    memory. The objects are those of `generation`."""
+    """Settings of all tasks; picklable, without secrets. `settings_of_claims` are the settings (JSON) by the number of
+    their claim, `root` is the prefix of the ledger, `budget` is the number of bytes of object content that a task may
+    hold in memory. The objects are those of `generation`."""
 
     s3: S3Settings
     root: str
-    shapings: Mapping[int, str]
+    settings_of_claims: Mapping[int, str]
     errors: ErrorsSpec
     budget: int
     generation: int = 1
@@ -109,7 +109,7 @@ class _Comparer:
         )
         self.pipelines = {
             number: RecordPipeline.of(
-                ObjectSettings.model_validate_json(settings.shapings[number]), settings.errors, stores
+                ObjectSettings.model_validate_json(settings.settings_of_claims[number]), settings.errors, stores
             )
             for number in {chunk.settings, *(o.settings for o in chunk.objects)}
         }
@@ -295,7 +295,7 @@ def open_content(s3: S3Client, topic: str, o: ExpectedObject, pipeline: RecordPi
     assert o.schema is not None, "records without a schema are rejected"
     schema = pipeline.containers.schema(o.schema)
     ids = pipeline.containers.field_ids(topic, schema)
-    return container_content(s3, o.key, pipeline.shaping.format, schema, step, ids)
+    return container_content(s3, o.key, pipeline.object_settings.format, schema, step, ids)
 
 
 def most_open(objects: Sequence[ExpectedObject]) -> int:

@@ -46,20 +46,28 @@ class DuplicateDetector:
     """Classifies the keys of untracked objects."""
 
     def __init__(
-        self, shapings: Iterable[ObjectSettings], topics: Iterable[str], claimed: Collection[tuple[str, str]] = ()
+        self,
+        settings_of_claims: Iterable[ObjectSettings],
+        topics: Iterable[str],
+        claimed: Collection[tuple[str, str]] = (),
     ) -> None:
-        """`shapings`: the settings of all claims. `claimed`: topic and extension (with its dot) of the claims of all
-        sinks in the same directories, including this one."""
-        self._shapings = list(shapings)
+        """`settings_of_claims`: the settings of all claims. `claimed`: topic and extension (with its dot) of the claims
+        of all sinks in the same directories, including this one."""
+        self._settings_of_claims = list(settings_of_claims)
         self._topics = frozenset(topics)
-        own = {extension(shaping) for shaping in self._shapings}
+        own = {extension(object_settings) for object_settings in self._settings_of_claims}
         self._others = {(topic, suffix) for topic, suffix in claimed if suffix not in own}
-        self._forms = [form for shaping in self._shapings for topic in self._topics for form in _forms(shaping, topic)]
+        self._forms = [
+            form
+            for object_settings in self._settings_of_claims
+            for topic in self._topics
+            for form in _forms(object_settings, topic)
+        ]
 
     def origin(self, key: str) -> KeyOrigin | OtherObject:
         """The origin of the object's records by its key."""
-        for shaping in self._shapings:
-            parsed = parse_key(shaping, key)
+        for object_settings in self._settings_of_claims:
+            parsed = parse_key(object_settings, key)
             if parsed is not None and parsed.topic in self._topics:
                 return KeyOrigin(TopicPartition(parsed.topic, parsed.partition), parsed.first)
         kind: OtherObject = OtherObject.FOREIGN
@@ -83,7 +91,7 @@ class DuplicateDetector:
 
 @dataclass(frozen=True)
 class _Form:
-    """The form of keys that resemble those of one topic under one shaping."""
+    """The form of keys that resemble those of one topic under one object_settings."""
 
     topic: str
     prefix: str
@@ -102,10 +110,10 @@ class _Form:
         return plain.endswith(self.plain) if self.plain else not plain
 
 
-def _forms(shaping: ObjectSettings, topic: str) -> list[_Form]:
-    names = shaping.s3
+def _forms(object_settings: ObjectSettings, topic: str) -> list[_Form]:
+    names = object_settings.s3
     directory, delimiter = re.escape(names.directory_delimiter), re.escape(names.file_delimiter)
     numbers = rf"(?P<partition>-?[0-9]+){delimiter}(?P<first>[0-9]+)(?![0-9])"
     file = re.compile(rf"(.*{directory})?{re.escape(topic)}{delimiter}{numbers}(?P<suffix>.*)", re.DOTALL)
-    plain = _COMPRESSED.sub(r"\3", extension(shaping))
-    return [_Form(topic, topic_prefix(shaping, topic), names.directory_delimiter, file, plain)]
+    plain = _COMPRESSED.sub(r"\3", extension(object_settings))
+    return [_Form(topic, topic_prefix(object_settings, topic), names.directory_delimiter, file, plain)]

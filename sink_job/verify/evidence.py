@@ -47,16 +47,15 @@ class Evidence:
     """The input of an audit.
 
     `current`, `bucket` and `objects` (by key) are those of the current generation; `ended` are the previous
-    generations, each with its bucket state. `shapings` are the settings of all claims by number. `live` are the
-    partitions that still exist in Kafka; `notes` report the others. `foreign` counts objects under the topic prefixes
-    without records of this sink, by their keys, sizes and checksums. `unknown_partitions` are untracked objects of
-    partitions that the ledger does not contain. `root` is the prefix of the ledger.
-    """
+    generations, each with its bucket state. `settings_of_claims` are the settings of all claims by number. `live` are
+    the partitions that still exist in Kafka; `notes` report the others. `foreign` counts objects under the topic
+    prefixes without records of this sink, by their keys, sizes and checksums. `unknown_partitions` are untracked
+    objects of partitions that the ledger does not contain. `root` is the prefix of the ledger."""
 
     current: GenerationAudit
     bucket: BucketState
     kafka: KafkaOffsets
-    shapings: Mapping[int, ObjectSettings]
+    settings_of_claims: Mapping[int, ObjectSettings]
     live: Sequence[TopicPartition] = ()
     foreign: int = 0
     notes: tuple[str, ...] = ()
@@ -105,17 +104,22 @@ class _EvidenceReader:
             group = self.admin.group_offsets(
                 self.sink.group_id, _partitions(state), metadata=generation_metadata(state.generation)
             )
-            generations, shapings = self._generations()
+            generations, settings_of_claims = self._generations()
             if generations[-1].state.generation != state.generation:
                 group = {}  # a reset has ended the generation of these offsets meanwhile
-            shaped = _distinct(list(shapings.values()))
+            shaped = _distinct(list(settings_of_claims.values()))
             claimed, started = self._claimed_extensions(shaped), self._started(state)
-            enveloped = {number for number, shaping in shapings.items() if shaping.format.envelope}
+            enveloped = {
+                number for number, object_settings in settings_of_claims.items() if object_settings.format.envelope
+            }
             scanner = _BucketScanner(
                 self.s3, threads, generations, shaped, claimed, started, self.report, enveloped=enveloped
             )
             whole = scanner.bucket(self._closed_objects)
-            names = [self.sink.shaping().s3, *(shaping.s3 for shaping in shapings.values())]
+            names = [
+                self.sink.object_settings().s3,
+                *(object_settings.s3 for object_settings in settings_of_claims.values()),
+            ]
             *ended, (current, bucket) = zip(generations, buckets(generations, whole, names), strict=True)
             live, notes = self._live(current.state)
             assigned = sum(len(found) for _, each in (*ended, (current, bucket)) for found in each.untracked.values())
@@ -138,7 +142,7 @@ class _EvidenceReader:
                 current=current,
                 bucket=bucket,
                 kafka=KafkaOffsets(group, self.admin.end_offsets(live)),
-                shapings=shapings,
+                settings_of_claims=settings_of_claims,
                 live=live,
                 foreign=scanner.foreign,
                 notes=notes,
@@ -154,9 +158,9 @@ class _EvidenceReader:
         head = self.s3.head(self.ledger.key_of(min(state.claims))) if state.claims else None
         return head.last_modified_ms if head else 0
 
-    def _claimed_extensions(self, shapings: Sequence[ObjectSettings]) -> set[tuple[str, str]]:
+    def _claimed_extensions(self, settings_of_claims: Sequence[ObjectSettings]) -> set[tuple[str, str]]:
         """Topic and extension of all claims of sinks in the directories of these settings."""
-        roots = {claims_prefix(shaping.s3.topics_dir) for shaping in shapings}
+        roots = {claims_prefix(object_settings.s3.topics_dir) for object_settings in settings_of_claims}
         keys = (listed.key.removeprefix(root) for root in roots for listed in self.s3.list(root))
         names = (key.removesuffix(".json").split("/", 1) for key in keys if "/" in key)
         return {(topic, f".{suffix}") for topic, suffix in names}
@@ -174,8 +178,8 @@ class _EvidenceReader:
         settings: dict[int, str] = dict(state.settings)
         claims = self.ledger.claims(state)
         settings |= {claim.number: claim.settings for claim in claims if claim.settings is not None}
-        shapings = {number: ObjectSettings.model_validate_json(text) for number, text in settings.items()}
-        return per_generation(state, objects, rotations, claims, lost), shapings
+        settings_of_claims = {number: ObjectSettings.model_validate_json(text) for number, text in settings.items()}
+        return per_generation(state, objects, rotations, claims, lost), settings_of_claims
 
     def _closed_objects(self) -> dict[str, ClosedObject]:
         """The closed objects by key, from a new read of the ledger."""
@@ -225,7 +229,7 @@ class _BucketScanner:
         s3: S3Client,
         pool: Executor,
         generations: Sequence[GenerationAudit],
-        shapings: Sequence[ObjectSettings],
+        settings_of_claims: Sequence[ObjectSettings],
         claimed: Collection[tuple[str, str]],
         started: int,
         report: ReportProgress,
@@ -236,14 +240,14 @@ class _BucketScanner:
         clock). `enveloped`: the claims under which records contain their offsets."""
         self.s3 = s3
         self.pool = pool
-        self.shapings = shapings
+        self.settings_of_claims = settings_of_claims
         self.started = started
         self.report = report
         self.enveloped = enveloped
         self.objects = {o.key: o for each in generations for o in each.objects}
         self.partitions = {TopicPartition.parse(name) for each in generations for name in each.state.partitions}
         self.topics = sorted({tp.topic for tp in self.partitions})
-        self.detector = DuplicateDetector(shapings, self.topics, claimed)
+        self.detector = DuplicateDetector(settings_of_claims, self.topics, claimed)
         self.sizes = {o.bytes for o in self.objects.values()}
         self.untracked: list[tuple[TopicPartition, UntrackedObject]] = []
         self.unknown_partitions: dict[TopicPartition, list[UntrackedObject]] = {}
@@ -317,7 +321,13 @@ class _BucketScanner:
     def _listing(self) -> Iterator[Listed]:
         """All objects under the topic prefixes, each once: with unusual delimiters a prefix may contain another."""
         done: list[str] = []
-        for prefix in sorted({topic_prefix(shaping, topic) for shaping in self.shapings for topic in self.topics}):
+        for prefix in sorted(
+            {
+                topic_prefix(object_settings, topic)
+                for object_settings in self.settings_of_claims
+                for topic in self.topics
+            }
+        ):
             if not any(prefix.startswith(other) for other in done):
                 done.append(prefix)
                 yield from self.s3.list(prefix)
@@ -358,5 +368,9 @@ class _BucketScanner:
                 yield o.topic_partition, UntrackedObject(listed.key, o.first, listed.size, copy_of=o.key)
 
 
-def _distinct(shapings: Sequence[ObjectSettings]) -> list[ObjectSettings]:
-    return list({shaping.model_dump_json(): shaping for shaping in reversed(shapings)}.values())
+def _distinct(settings_of_claims: Sequence[ObjectSettings]) -> list[ObjectSettings]:
+    return list(
+        {
+            object_settings.model_dump_json(): object_settings for object_settings in reversed(settings_of_claims)
+        }.values()
+    )

@@ -73,7 +73,7 @@ class _Rebuilder:
         return RebuildResult(self._finish_closed(), self._stage_open(), missing, self.writers.started_uploads())
 
     def _other_rules(self) -> tuple[str, ...]:
-        recorded, installed = self._attempt.shaping.rules, selecting_libraries(self._attempt.shaping)
+        recorded, installed = self._attempt.object_settings.rules, selecting_libraries(self._attempt.object_settings)
         return () if recorded == installed else (", ".join(recorded) or "not recorded", ", ".join(installed))
 
     def _append(self, batch: pa.RecordBatch) -> None:

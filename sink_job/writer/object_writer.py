@@ -225,7 +225,7 @@ class ObjectWriters:
             staged=self._attempt.staged,
             spill=self._spill,
             encoder=pipeline.object_encoder(key, self._tp.topic, id_.schema),
-            part_size=self._attempt.shaping.s3.part_size,
+            part_size=self._attempt.object_settings.s3.part_size,
             previous=previous,
         )
         self._writers.append(writer)

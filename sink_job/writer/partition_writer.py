@@ -77,7 +77,7 @@ class PartitionWriter:
         before = task.state.path_clock if task.state.settings == settings.settings_record else None
         self._path_clock = attempt.pipeline.path_clock(before, settings.now)
         self._inherited = {o.id: o for o in task.state.open}
-        self._limits = SizeLimits.of(attempt.shaping)
+        self._limits = SizeLimits.of(attempt.object_settings)
         self._writers: dict[ObjectId, ObjectWriter] = {}
         self._closed: list[tuple[OpenObjectState, ObjectWriter]] = []
         self._rotations: list[RotationRange] = []

@@ -85,7 +85,7 @@ class PreparedBatch:
 class RecordPipeline:
     """The settings of a sink, applied to its records. What it knows of one batch is in the `PreparedBatch`."""
 
-    shaping: ObjectSettings
+    object_settings: ObjectSettings
     rotation_policy: RotationPolicy
     partitioner: PathPartitioner
     converter: ValueConverter
@@ -100,33 +100,37 @@ class RecordPipeline:
     envelopes: Envelopes | None = None
 
     @classmethod
-    def of(cls, shaping: ObjectSettings, errors: ErrorsSpec, stores: SchemaStores | None = None) -> RecordPipeline:
+    def of(
+        cls, object_settings: ObjectSettings, errors: ErrorsSpec, stores: SchemaStores | None = None
+    ) -> RecordPipeline:
         """`stores`: without them, the schemas of objects are those of this process, and a registry has none.
 
         Raises ValueError for settings that the spec should have rejected.
         """
         stores = stores or SchemaStores()
-        schemas = SchemaSettings.of(shaping, stores.registered)
+        schemas = SchemaSettings.of(object_settings, stores.registered)
         if errors.on_null_value is enums.OnNullValue.WRITE:
             raise ValueError("onNullValue Write is not supported yet")
-        partitioner = PathPartitioner.of(shaping)
-        fields = RecordFields.of(shaping, partitioner.fields, stores.registered)
+        partitioner = PathPartitioner.of(object_settings)
+        fields = RecordFields.of(object_settings, partitioner.fields, stores.registered)
         return cls(
-            shaping=shaping,
-            rotation_policy=RotationPolicy.of(shaping),
+            object_settings=object_settings,
+            rotation_policy=RotationPolicy.of(object_settings),
             partitioner=partitioner,
             converter=converter_for(
-                shaping.format.converter, fields.of_value, output=shaping.format.output, schemas=schemas
+                object_settings.format.converter, fields.of_value, output=object_settings.format.output, schemas=schemas
             ),
-            format=row_encoder(shaping.format),
-            compression=Uncompressed() if shaping.format.output.has_datums else compression_of(shaping.format),
+            format=row_encoder(object_settings.format),
+            compression=Uncompressed()
+            if object_settings.format.output.has_datums
+            else compression_of(object_settings.format),
             on_null=errors.on_null_value,
             fields=fields,
             stores=stores,
             reads_headers=schemas is not None and schemas.needs_headers,
-            projection=_projection(shaping, stores),
-            containers=_containers(shaping, stores),
-            envelopes=envelopes(shaping.format),
+            projection=_projection(object_settings, stores),
+            containers=_containers(object_settings, stores),
+            envelopes=envelopes(object_settings.format),
         )
 
     def with_stores(self, stores: SchemaStores) -> RecordPipeline:
@@ -139,8 +143,8 @@ class RecordPipeline:
             converter=converter,
             fields=self.fields if registered is None else self.fields.with_table(registered),
             stores=stores,
-            projection=_projection(self.shaping, stores),
-            containers=None if self.containers is None else _containers(self.shaping, stores),
+            projection=_projection(self.object_settings, stores),
+            containers=None if self.containers is None else _containers(self.object_settings, stores),
         )
 
     def keep_schemas(self, topic: str, opened: Iterable[ObjectId], schemas: Mapping[str, Schema]) -> None:
@@ -185,7 +189,7 @@ class RecordPipeline:
 
     def key(self, tp: TopicPartition, path: str, first: int) -> str:
         """The key of the object of `tp` under `path` whose first offset is `first`."""
-        return object_key(self.shaping, tp.topic, path, tp.partition, first)
+        return object_key(self.object_settings, tp.topic, path, tp.partition, first)
 
     def prepare(self, batch: pa.RecordBatch, now: int, tp: TopicPartition) -> PreparedBatch:
         """Converts a batch of `tp` and computes its paths; `now` is the round clock in ms.
@@ -300,7 +304,7 @@ class RecordPipeline:
         return rejected
 
     def _padded(self, offset: int) -> str:
-        return padded(self.shaping, offset)
+        return padded(self.object_settings, offset)
 
     def _project(
         self,
@@ -335,13 +339,13 @@ def _mask(converted: Converted, rejected: Rejections) -> Mask:
     return mask
 
 
-def _projection(shaping: ObjectSettings, stores: SchemaStores) -> ProjectionRules | None:
-    mode = shaping.schema_compatibility
-    return ProjectionRules(mode, stores.objects) if mode.projects and shaping.has_schemas else None
+def _projection(object_settings: ObjectSettings, stores: SchemaStores) -> ProjectionRules | None:
+    mode = object_settings.schema_compatibility
+    return ProjectionRules(mode, stores.objects) if mode.projects and object_settings.has_schemas else None
 
 
-def _containers(shaping: ObjectSettings, stores: SchemaStores) -> ContainerSchemas | None:
-    return ContainerSchemas(shaping.format, stores) if shaping.format.output.has_datums else None
+def _containers(object_settings: ObjectSettings, stores: SchemaStores) -> ContainerSchemas | None:
+    return ContainerSchemas(object_settings.format, stores) if object_settings.format.output.has_datums else None
 
 
 def _schema_names(schemas: SchemaColumn | None) -> SchemaNames | None:

@@ -59,9 +59,11 @@ def row_slices(prepared: PreparedBatch, choices: Sequence[RowSelection]) -> Iter
 class _Rows:
     """Adjacent rows."""
 
-    def __init__(self, framed: pa.BinaryArray, offsets: Integers) -> None:
-        _, bounds, data = framed.buffers()
-        self._bounds = np.frombuffer(bounds, np.int32, len(framed) + 1, 4 * framed.offset).astype(np.int64)
+    def __init__(self, in_wire_format: pa.BinaryArray, offsets: Integers) -> None:
+        _, bounds, data = in_wire_format.buffers()
+        self._bounds = np.frombuffer(bounds, np.int32, len(in_wire_format) + 1, 4 * in_wire_format.offset).astype(
+            np.int64
+        )
         self._data = memoryview(data if data is not None else b"")
         self._offsets = offsets
         self._sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(hash_offsets(offsets), dtype=np.uint64)))

@@ -53,12 +53,12 @@ class SizeLimits:
     index: int
 
     @classmethod
-    def of(cls, shaping: ObjectSettings) -> SizeLimits | None:
+    def of(cls, object_settings: ObjectSettings) -> SizeLimits | None:
         """The limits of a sink; None if objects are the concatenation of rows."""
-        if not shaping.format.output.has_datums:
+        if not object_settings.format.output.has_datums:
             return None
-        index = 0 if shaping.format.parquet is None else max_index(shaping.format.parquet)
-        return cls(MAX_ENCODED_PARTS * shaping.s3.part_size, index)
+        index = 0 if object_settings.format.parquet is None else max_index(object_settings.format.parquet)
+        return cls(MAX_ENCODED_PARTS * object_settings.s3.part_size, index)
 
     def is_near(self, size: EncodedSize) -> bool:
         """Whether an object has half of a limit, so that the records of a batch are checked in ranges."""

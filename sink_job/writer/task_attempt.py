@@ -27,10 +27,10 @@ class TaskAttempt:
     leaves at most a staging object that no record references; the clean-up deletes it."""
 
     def __init__(self, settings: RoundParameters) -> None:
-        self.shaping, pipeline = parsed_shaping(settings)
-        self.settings = fit_container(settings, memory_limit(), self.shaping)
+        self.object_settings, pipeline = parsed_object_settings(settings)
+        self.settings = fit_container(settings, memory_limit(), self.object_settings)
         _release_after_shrink(self.settings.budget)
-        if self.shaping.format.output.has_datums:
+        if self.object_settings.format.output.has_datums:
             keep_freed_memory()
         self.s3 = connect(settings.s3)
         schemas = LedgerSchemas(self.s3, schemas_root(settings.root, settings.generation), settings.schemas)
@@ -60,14 +60,14 @@ class TaskAttempt:
         self.staging.flush()
 
 
-def fit_container(settings: RoundParameters, limit: int | None, shaping: ObjectSettings) -> RoundParameters:
+def fit_container(settings: RoundParameters, limit: int | None, object_settings: ObjectSettings) -> RoundParameters:
     """The parameters with the budget of a task in a container with `limit` bytes, if that is less than `memory`.
 
     Containers are resized one after the other. The task has to fit into its own.
     """
     if settings.slots is None or limit is None or limit >= settings.memory:
         return settings
-    part_size, encoding = shaping.s3.part_size, memory_budget.encoding_memory(shaping.format)
+    part_size, encoding = object_settings.s3.part_size, memory_budget.encoding_memory(object_settings.format)
     total = max(limit, memory_budget.min_total(cores=settings.slots, part_size=part_size, encoding=encoding))
     fitting = memory_budget.divide(total, cores=settings.slots, part_size=part_size, encoding=encoding)
     return replace(settings, memory=limit, budget=fitting.budget, part_buffers=fitting.part_buffers)
@@ -84,13 +84,13 @@ def _release_after_shrink(budget: int) -> None:
     _last_budget = budget
 
 
-def parsed_shaping(settings: RoundParameters) -> tuple[ObjectSettings, RecordPipeline]:
+def parsed_object_settings(settings: RoundParameters) -> tuple[ObjectSettings, RecordPipeline]:
     """The settings that shape bytes and keys, and their pipeline; parsed once per process."""
-    return _shaped(settings.shaping_json, settings.tolerant, settings.on_null)
+    return _shaped(settings.settings_json, settings.tolerant, settings.on_null)
 
 
 @cache
-def _shaped(shaping: str, tolerant: bool, on_null: OnNullValue) -> tuple[ObjectSettings, RecordPipeline]:
-    settings = ObjectSettings.model_validate_json(shaping)
+def _shaped(object_settings: str, tolerant: bool, on_null: OnNullValue) -> tuple[ObjectSettings, RecordPipeline]:
+    settings = ObjectSettings.model_validate_json(object_settings)
     errors = ErrorsSpec(tolerance=Tolerance.ALL if tolerant else Tolerance.NONE, on_null_value=on_null)
     return settings, RecordPipeline.of(settings, errors)

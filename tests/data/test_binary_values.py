@@ -90,7 +90,9 @@ def test_paths_have_keys_headers_topic_and_partition_and_times_are_in_headers(
     assert report.totals.dropped == 2
 
 
-def test_avro_without_framing_is_read_with_the_schema_of_a_config_map(spark_fixture: SparkFixture, topic: str) -> None:
+def test_avro_without_wire_format_is_read_with_the_schema_of_a_config_map(
+    spark_fixture: SparkFixture, topic: str
+) -> None:
     log = spark_fixture.topics.create(topic)
     schema: dict[str, Any] = {
         "type": "record",

@@ -30,8 +30,10 @@ LOGS = {
     "Avro": SchemaLog(records=6),
     "Avro with an unknown id": SchemaLog(records=6, ids=(1, UNKNOWN, 2)),
     "Protobuf": SchemaLog(records=6, converter=ConverterType.PROTOBUF),
-    "Avro without framing": SchemaLog(records=6, ids=(2,), framed=False),
-    "Avro without framing, with Avro keys in paths": SchemaLog(records=6, ids=(2,), framed=False, keyed=True),
+    "Avro without wire format": SchemaLog(records=6, ids=(2,), in_wire_format=False),
+    "Avro without wire format, with Avro keys in paths": SchemaLog(
+        records=6, ids=(2,), in_wire_format=False, keyed=True
+    ),
     "JsonSchema": SchemaLog(records=6, converter=ConverterType.JSON_SCHEMA),
     "ConnectJson": SchemaLog(records=6, converter=ConverterType.CONNECT_JSON),
     "Cbor": SchemaLog(records=6, converter=ConverterType.CBOR),

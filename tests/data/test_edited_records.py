@@ -23,8 +23,8 @@ from devtools.schema_registry.server import SchemaRegistryServer, schema_registr
 from sink_job.api.enums import ConverterType, SubjectNameStrategy
 from sink_job.api.parser import load_sink
 from sink_job.coordinator.context import StopCondition
+from sink_job.registry.bare_values import BareValueSchema, bare_value_schema
 from sink_job.registry.base import SchemaRegistry
-from sink_job.registry.unframed import UnframedSchema, unframed_schema
 from tests.support.crash_points import crash_before_publishing
 from tests.support.registry import registry_client
 from tests.support.schema_log import (
@@ -116,7 +116,7 @@ LOGICAL: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Prices(SchemaLog):
-    """Avro values without framing, with a decimal and a timestamp."""
+    """Avro bare values, with a decimal and a timestamp."""
 
     def value(self, partition: int, offset: int) -> bytes:
         out = io.BytesIO()
@@ -130,7 +130,7 @@ def _text(text: str, **given: Any) -> dict[str, Any]:
 
 
 def _prices(**given: Any) -> Phase:
-    prices = Prices(records=0, ids=(1,), framed=False)
+    prices = Prices(records=0, ids=(1,), in_wire_format=False)
     return Phase(prices, _merged(_text(json.dumps(LOGICAL)), {"format": given}))
 
 
@@ -149,13 +149,13 @@ def _keys(log: SchemaLog, converter: str | None) -> Phase:
 
 AVRO: Final = SchemaLog(records=0)
 NEXT: Final = SchemaLog(records=0, ids=(UNKNOWN,))
-UNFRAMED: Final = SchemaLog(records=0, ids=(1,), framed=False)
+BARE_VALUES: Final = SchemaLog(records=0, ids=(1,), in_wire_format=False)
 MESSAGES: Final = _text(
     protobuf_schema(1, before="message Other { int64 partition = 1; int64 offset = 2; string kind = 3; }")
 )
-PROTOBUF: Final = replace(UNFRAMED, converter=ConverterType.PROTOBUF)
+PROTOBUF: Final = replace(BARE_VALUES, converter=ConverterType.PROTOBUF)
 KEYED: Final = SchemaLog(records=0, keyed=True)
-TEXT_KEYS: Final = TextKeys(records=0, ids=(1,), framed=False)
+TEXT_KEYS: Final = TextKeys(records=0, ids=(1,), in_wire_format=False)
 
 
 def _converters(before: ConverterType, after: ConverterType) -> tuple[Phase, Phase]:
@@ -176,8 +176,8 @@ EDITS: Final[dict[str, tuple[Phase, Phase]]] = {
     "Separate to Backward": (Phase(AVRO), Phase(AVRO, compatibility="Backward")),
     "Backward to Forward": (Phase(AVRO, compatibility="Backward"), Phase(AVRO, compatibility="Forward")),
     "Full to None": (Phase(AVRO, compatibility="Full"), Phase(AVRO, compatibility="None")),
-    "framing to none": (Phase(AVRO), Phase(UNFRAMED)),
-    "another schema": (Phase(UNFRAMED), Phase(replace(UNFRAMED, ids=(2,)))),
+    "wire format to none": (Phase(AVRO), Phase(BARE_VALUES)),
+    "another schema": (Phase(BARE_VALUES), Phase(replace(BARE_VALUES, ids=(2,)))),
     "another message": (
         Phase(PROTOBUF, _merged(MESSAGES, _text(MESSAGES["format"]["schema"]["text"], message="example.Flight"))),
         Phase(PROTOBUF, _merged(MESSAGES, _text(MESSAGES["format"]["schema"]["text"], message="example.Other"))),
@@ -235,7 +235,7 @@ class EditedSink:
         """The registry has the schemas of this phase alone."""
         self.server.reset()
         log = phase.log
-        if log.framed and log.converter.needs_registry:
+        if log.in_wire_format and log.converter.needs_registry:
             if log.converter is ConverterType.PROTOBUF and 1 not in log.ids:
                 self.server.seed("airport.proto", 1, 100, AIRPORT, language="PROTOBUF")
             seed(self.server, log, *log.ids)
@@ -257,10 +257,10 @@ class EditedSink:
                 self.fixture.run(log, goal, **given)
 
     def _schemas(self, phase: Phase, given: dict[str, Any], client: SchemaRegistry) -> SchemaRegistry | None:
-        if phase.log.framed:
+        if phase.log.in_wire_format:
             return schemas_of(phase.log, client)
-        found = unframed_schema(load_sink(manifest("archive", self.server.url, **given)).spec.format)
-        return None if found is None else UnframedSchema(found)
+        found = bare_value_schema(load_sink(manifest("archive", self.server.url, **given)).spec.format)
+        return None if found is None else BareValueSchema(found)
 
     def verify(self) -> list[tuple[str, str, int]]:
         """What `verify` and `verify --deep` find, without a registry."""

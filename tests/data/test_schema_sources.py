@@ -1,4 +1,4 @@
-"""Keys with a schema in paths, and values without framing, on a real S3 server and a real registry."""
+"""Keys with a schema in paths, and bare values, on a real S3 server and a real registry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sink_job.api.enums import ConverterType
 from sink_job.api.errors import DataError, SchemaNotFound
 from sink_job.api.parser import load_sink
 from sink_job.coordinator import schema_resolver
-from sink_job.registry.unframed import UnframedSchema, unframed_schema
+from sink_job.registry.bare_values import BareValueSchema, bare_value_schema
 from tests.support.crash_points import crash_before_publishing
 from tests.support.registry import registry_client
 from tests.support.schema_log import KEY_ID, KEY_SCHEMA, SchemaLog, avro_schema, run, schemas_of, seed, settings
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.data
 
 NOWHERE = "http://127.0.0.1:1"
 KEYED = SchemaLog(records=24, keyed=True)
-UNFRAMED = SchemaLog(records=24, ids=(1,), framed=False)
+BARE_VALUES = SchemaLog(records=24, ids=(1,), in_wire_format=False)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def expect_paths(sink_fixture: SinkFixture, name: str = "example.Flight") -> Non
             assert key.split("/", 2)[2].rpartition("/")[0] == path
 
 
-@pytest.mark.parametrize("log", [KEYED, replace(UNFRAMED, keyed=True)], ids=["framed values", "values without framing"])
+@pytest.mark.parametrize("log", [KEYED, replace(BARE_VALUES, keyed=True)], ids=["values in wire format", "bare values"])
 def test_paths_have_fields_of_keys_with_a_schema_and_headers(
     sink_fixture: SinkFixture, registry: SchemaRegistryServer, log: SchemaLog
 ) -> None:
@@ -115,14 +115,12 @@ def test_an_unknown_id_of_a_key_stops_the_sink_before_its_record(
     expect_all(sink_fixture, KEYED)
 
 
-# -- values without framing --------------------------------------------------------------------------------------------
+# -- bare values --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("converter", [ConverterType.AVRO, ConverterType.PROTOBUF, ConverterType.JSON_SCHEMA])
-def test_values_without_framing_have_the_schema_of_the_manifest(
-    sink_fixture: SinkFixture, converter: ConverterType
-) -> None:
-    log = replace(UNFRAMED, converter=converter)
+def test_bare_values_have_the_schema_of_the_manifest(sink_fixture: SinkFixture, converter: ConverterType) -> None:
+    log = replace(BARE_VALUES, converter=converter)
     run(sink_fixture, log, CAUGHT_UP, NOWHERE, max_records=7)
     expect_all(sink_fixture, log)
 
@@ -130,23 +128,23 @@ def test_values_without_framing_have_the_schema_of_the_manifest(
 def test_a_changed_schema_starts_new_objects_and_older_ones_are_rebuilt_with_the_previous_one(
     sink_fixture: SinkFixture,
 ) -> None:
-    run(sink_fixture, replace(UNFRAMED, records=7), LEFT_OPEN, NOWHERE)
+    run(sink_fixture, replace(BARE_VALUES, records=7), LEFT_OPEN, NOWHERE)
     assert sink_fixture.keys() == []
     sink_fixture.delete_staging()
-    chosen = settings(UNFRAMED, NOWHERE)
+    chosen = settings(BARE_VALUES, NOWHERE)
     chosen["spec"]["format"]["schema"] = {"text": json.dumps(avro_schema(2))}
-    found = unframed_schema(load_sink(manifest("archive", NOWHERE, **chosen)).spec.format)
+    found = bare_value_schema(load_sink(manifest("archive", NOWHERE, **chosen)).spec.format)
     assert found is not None
-    later = replace(UNFRAMED, records=24, ids=(1,) * 7 + (2,) * 17)
-    sink_fixture.run(later, CAUGHT_UP, **chosen, context={"registry": UnframedSchema(found)})
+    later = replace(BARE_VALUES, records=24, ids=(1,) * 7 + (2,) * 17)
+    sink_fixture.run(later, CAUGHT_UP, **chosen, context={"registry": BareValueSchema(found)})
     assert offsets(sink_fixture)[0] == list(range(7))
     expect_all(sink_fixture, later)
 
 
-def test_lost_uploads_of_values_without_framing_are_rebuilt_from_the_copy_of_the_schema(
+def test_lost_uploads_of_bare_values_are_rebuilt_from_the_copy_of_the_schema(
     sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    undisturbed, log = sink_fixture.sibling(), replace(UNFRAMED, records=10)
+    undisturbed, log = sink_fixture.sibling(), replace(BARE_VALUES, records=10)
     run(undisturbed, log, CAUGHT_UP, NOWHERE)
     given = settings(log, NOWHERE)
     crash_before_publishing(sink_fixture, monkeypatch, log, **given, context={"registry": schemas_of(log, None)})

@@ -73,7 +73,7 @@ def test_the_job_reads_the_sink_as_it_was_written_without_what_is_the_operators_
     assert read.reason_not_to_run() is None
     assert (read.name, read.namespace, read.spec.s3) == ("flights", "data", parse_sink(asked).spec.s3)
     assert read.spec.kafka == parse_sink(asked).spec.kafka
-    assert read.shaping() == parse_sink(asked).shaping()
+    assert read.object_settings() == parse_sink(asked).object_settings()
     assert "secret" not in text.replace("secret: ", "").replace("caSecret", "").replace("propertySecrets", "")
 
 

@@ -23,8 +23,8 @@ from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
+from sink_job.registry.bare_values import BareValueSchema, bare_value_schema
 from sink_job.registry.base import SchemaRegistry
-from sink_job.registry.unframed import UnframedSchema, unframed_schema
 from tests.support.registry import registry_client
 from tests.support.sink_fixture import SinkFixture, manifest
 from tests.support.synthetic_log import SyntheticLog
@@ -58,15 +58,14 @@ class SchemaLog(SyntheticLog):
     """Values in the form that `converter` reads. The schema ids of consecutive offsets are `ids`, over and over.
 
     ConnectJson has the same schemas without a registry, Cbor and MessagePack have the same values without schemas.
-    Without `framed`, values have no framing, and the manifest has the schema of the first id. With `keyed`, paths have
-    a field of the keys, a header, and the name of the schema. Keys are Avro, or as `key_converter` says Protobuf.
-    `output` is the format of the objects. With `envelope`, they have an envelope; without `keyed`, keys are bytes, and
-    some records have neither a key nor headers.
-    """
+    Without `in_wire_format`, values have no wire format, and the manifest has the schema of the first id. With `keyed`,
+    paths have a field of the keys, a header, and the name of the schema. Keys are Avro, or as `key_converter` says
+    Protobuf. `output` is the format of the objects. With `envelope`, they have an envelope; without `keyed`, keys are
+    bytes, and some records have neither a key nor headers."""
 
     converter: ConverterType = ConverterType.AVRO
     ids: tuple[int, ...] = (1, 2)
-    framed: bool = True
+    in_wire_format: bool = True
     keyed: bool = False
     key_converter: ConverterType = ConverterType.AVRO
     output: OutputFormat = OutputFormat.JSON
@@ -85,11 +84,13 @@ class SchemaLog(SyntheticLog):
             case ConverterType.AVRO:
                 out = io.BytesIO()
                 fastavro.schemaless_writer(out, avro_schema(schema_id), item)
-                return self._framed(schema_id, out.getvalue())
+                return self._in_wire_format(schema_id, out.getvalue())
             case ConverterType.PROTOBUF:
-                return self._framed(schema_id, (b"\2\2" if self.framed else b"") + _protobuf(schema_id, item))
+                return self._in_wire_format(
+                    schema_id, (b"\2\2" if self.in_wire_format else b"") + _protobuf(schema_id, item)
+                )
             case ConverterType.JSON_SCHEMA:
-                return self._framed(schema_id, text)
+                return self._in_wire_format(schema_id, text)
             case ConverterType.CONNECT_JSON:
                 return json.dumps({"schema": connect_schema(schema_id), "payload": item}).encode()
             case ConverterType.CBOR:
@@ -99,8 +100,8 @@ class SchemaLog(SyntheticLog):
                 return packed
         return text
 
-    def _framed(self, schema_id: int, payload: bytes) -> bytes:
-        return _framed(schema_id, payload) if self.framed else payload
+    def _in_wire_format(self, schema_id: int, payload: bytes) -> bytes:
+        return _in_wire_format(schema_id, payload) if self.in_wire_format else payload
 
     def item(self, partition: int, offset: int) -> dict[str, object]:
         """The content of a record."""
@@ -113,7 +114,7 @@ class SchemaLog(SyntheticLog):
     def read(self, partition: int, offset: int) -> object:
         """The content of a record as an independent reader finds it: fastavro, Google's protobuf, or Python's JSON. For
         converters with schemas."""
-        value, schema_id = replace(self, framed=True).value(partition, offset), self.id(offset)
+        value, schema_id = replace(self, in_wire_format=True).value(partition, offset), self.id(offset)
         if self.converter is ConverterType.AVRO:
             return fastavro.schemaless_reader(io.BytesIO(value[5:]), avro_schema(schema_id), None)
         if self.converter is ConverterType.PROTOBUF:
@@ -126,10 +127,10 @@ class SchemaLog(SyntheticLog):
     def key(self, offset: int) -> bytes:
         """The key of a record with the field `id`, and the schema id `KEY_ID`."""
         if self.key_converter is ConverterType.PROTOBUF:
-            return _framed(KEY_ID, b"\2\2\x08" + bytes([offset % 2]))
+            return _in_wire_format(KEY_ID, b"\2\2\x08" + bytes([offset % 2]))
         out = io.BytesIO()
         fastavro.schemaless_writer(out, KEY_SCHEMA, {"id": offset % 2})
-        return _framed(KEY_ID, out.getvalue())
+        return _in_wire_format(KEY_ID, out.getvalue())
 
     def batches(self, tp: TopicPartition, start: int, end: int) -> Iterator[pa.RecordBatch]:
         for batch in super().batches(tp, start, end):
@@ -146,7 +147,7 @@ class SchemaLog(SyntheticLog):
         return self.key(offset), [{"key": "tenant", "value": b"t%d" % (offset % 3)}]
 
 
-def _framed(schema_id: int, payload: bytes) -> bytes:
+def _in_wire_format(schema_id: int, payload: bytes) -> bytes:
     return b"\0" + schema_id.to_bytes(4) + payload
 
 
@@ -247,8 +248,8 @@ def register(server: SchemaRegistryServer, log: SchemaLog, schema_id: int, *, li
         server.seed(SUBJECT, version, schema_id, protobuf_schema(like), language="PROTOBUF", references=[reference])
 
 
-def unframed_text(log: SchemaLog) -> str:
-    """The schema of a log without framing."""
+def bare_value_text(log: SchemaLog) -> str:
+    """The schema of a log without wire format."""
     if log.converter is ConverterType.PROTOBUF:
         return protobuf_schema(log.ids[0], before="message Leg {}")
     schema = avro_schema if log.converter is ConverterType.AVRO else json_schema
@@ -257,12 +258,12 @@ def unframed_text(log: SchemaLog) -> str:
 
 def schemas_of(log: SchemaLog, registry: SchemaRegistry | None) -> SchemaRegistry | None:
     """The schemas of a log as its driver has them. `registry` is the client of the registry."""
-    if log.framed:
+    if log.in_wire_format:
         return registry if log.keyed or log.converter.needs_registry else None
     sink = load_sink(manifest("archive", "http://127.0.0.1:9", **settings(log, "http://127.0.0.1:9")))
-    found = unframed_schema(sink.spec.format)
+    found = bare_value_schema(sink.spec.format)
     assert found is not None
-    return UnframedSchema(found, registry if log.keyed else None)
+    return BareValueSchema(found, registry if log.keyed else None)
 
 
 def settings(
@@ -275,8 +276,8 @@ def settings(
     if log.output.has_datums:
         is_avro = log.output is OutputFormat.AVRO
         chosen |= {"avro": {"block": "1Ki"}} if is_avro else {"parquet": {"rowGroup": "1Mi"}}
-    if not log.framed:
-        chosen["schema"] = {"text": unframed_text(log)}
+    if not log.in_wire_format:
+        chosen["schema"] = {"text": bare_value_text(log)}
         if log.converter is ConverterType.PROTOBUF:
             chosen["schema"]["message"] = "example.Flight"
     elif log.converter.needs_registry:
@@ -287,7 +288,7 @@ def settings(
         chosen |= {"keyConverter": str(log.key_converter), "registry": registry}
         fields = ["$key.id", "$header.tenant"]
         spec["partitioner"] = {"type": "Field", "fields": fields, "schemaName": "Prefix"}
-    if log.converter.has_schemas and log.framed:
+    if log.converter.has_schemas and log.in_wire_format:
         spec["schemaCompatibility"] = compatibility
     return {"flush_size": 10, "spec": spec, **given}
 

@@ -28,10 +28,10 @@ from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.formats.datum_rows import LengthPrefixed
 from sink_job.json.json_schema.converter import JsonSchemaConverter
-from tests.unit.avro.avro_data import Table, framed
+from tests.unit.avro.avro_data import Table, in_wire_format
 from tests.unit.formats.test_datum_rows import parts_of
 
 # -- the plan --------------------------------------------------------------------------------------------------------
@@ -246,8 +246,8 @@ def container(form: Mapping[str, Any], values: list[bytes]) -> bytes:
     schema = RegisteredSchema("1", "JSON", form["schema"]["text"])
     datums = DatumSettings.of(settings)
     found = JsonSchemaConverter(
-        (), SchemaSettings(Table({"1": schema}), Framing(Layout.CONFLUENT), output=settings.output, datums=datums)
-    ).convert(pa.array([framed(1, each) for each in values], pa.binary()), BatchSource("log"))
+        (), SchemaSettings(Table({"1": schema}), WireFormat(Layout.CONFLUENT), output=settings.output, datums=datums)
+    ).convert(pa.array([in_wire_format(1, each) for each in values], pa.binary()), BatchSource("log"))
     assert found.rejected == []
     assert found.schemas is not None
     rows = LengthPrefixed().encode(found.values).to_pylist()

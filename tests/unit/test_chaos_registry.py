@@ -70,7 +70,9 @@ def produced(request: pytest.FixtureRequest) -> Produced:
     return Produced(request.param)
 
 
-def test_a_value_has_the_framing_of_confluents_serializers_and_the_content_of_its_version(produced: Produced) -> None:
+def test_a_value_has_the_wire_format_of_confluents_serializers_and_the_content_of_its_version(
+    produced: Produced,
+) -> None:
     value = produced.values.value(
         random.Random(3), "c1-000003", 1_700_000_000_000, Burst(records=1, seconds=1, active=(0,), versions=(3,))
     )

@@ -18,7 +18,7 @@ from sink_job.codecs.formats import selecting_libraries, with_library
 from tests.golden.__main__ import OBJECTS, ROOT, STORED_TYPES, is_described
 from tests.golden.objects import CASES, objects_of
 from tests.golden.stored_types import FILES, fingerprint
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 
 UPDATE: Final = 'make golden ENTRY="part of the entry in CHANGELOG.md"'
 GOLDEN: Final[dict[str, Any]] = json.loads(OBJECTS.read_text())
@@ -66,11 +66,11 @@ def test_every_library_that_decides_about_values_paths_or_bytes_belongs_to_the_s
 
 def _all_settings() -> Iterator[ObjectSettings]:
     for converter in ConverterType:
-        sections = shaping(partitioner={"type": "Hourly", "timezone": "UTC", "locale": "en"})
+        sections = object_settings(partitioner={"type": "Hourly", "timezone": "UTC", "locale": "en"})
         yield sections.model_copy(update={"format": sections.format.model_copy(update={"converter": converter})})
     for output, compression in ((OutputFormat.JSON, "Gzip"), (OutputFormat.JSON, "Zstd"), (OutputFormat.PARQUET, None)):
         chosen = {"compression": {"codec": compression}} if compression else {}
-        yield shaping(format={"output": output.value, **chosen})
+        yield object_settings(format={"output": output.value, **chosen})
 
 
 def _libraries(settings: ObjectSettings) -> tuple[str, ...]:

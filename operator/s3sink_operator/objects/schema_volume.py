@@ -31,5 +31,5 @@ def mounts(sink: Sink) -> list[Json]:
 
 
 def _config_maps(sink: Sink) -> Sequence[str]:
-    schema = sink.spec.format.unframed_schema
+    schema = sink.spec.format.bare_value_schema
     return [] if schema is None or schema.config_map is None else [schema.config_map]

@@ -1,4 +1,4 @@
-"""JSON with a schema of a registry: the framing, then one JSON text.
+"""JSON with a schema of a registry: the wire format, then one JSON text.
 
 The text is written as the JSON converter writes it. As with Confluent's deserializer (`json.fail.invalid.schema` is
 false by default), it is not validated against its schema. The schema decides when objects close.

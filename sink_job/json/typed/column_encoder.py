@@ -1,9 +1,9 @@
-"""JSON texts as Avro data by column: a typed decoder of msgspec reads the texts, and columns are encoded with NumPy.
+"""JSON texts as Avro data column-wise: a typed decoder of msgspec reads the texts, and columns are encoded with NumPy.
 
-The decoder is strict: it reads only texts that the reader of values one by one does, in the same way
+The decoder is strict: it reads only texts that the reader of values row-wise does, in the same way
 (`sink_job.json.json_schema.decoder`). Types that it does not have (decimals, bytes, unions, recursion, maps of other
-keys than text) are read as any JSON value, and converted one by one within the column. Anything unusual raises
-`UnusualValues`. Then the texts are read one by one, which decides what is invalid.
+keys than text) are read as any JSON value, and converted row-wise within the column. Anything unusual raises
+`UnusualValues`. Then the texts are read row-wise, which decides what is invalid.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 _SCALARS: Final = (bool, int, float, str)
 
 ReaderOf = Callable[[Schema], Read]
-"""Schema -> the function that reads a JSON value under it, one by one."""
+"""Schema -> the function that reads a JSON value under it, row-wise."""
 
 
 class _Column(NamedTuple):
@@ -60,13 +60,13 @@ class JsonDatumColumns:
         compiler = _Compiler(settings, reader_of, reads_any)
         column = compiler.required(schema)
         if column.type is Any or schema.optional or schema.default is not None:
-            raise NotColumnar("the values are read one by one")
+            raise NotColumnar("the values are read row-wise")
         self._encode = column.encode
         self._max_fields = compiler.max_fields
         self._decode = msgspec.json.Decoder(column.type, float_hook=parse_number).decode_lines
 
     def encode(self, texts: pa.BinaryArray) -> pa.BinaryArray:
-        """The data of `texts`, none of which is null. Raises UnusualValues if one must be read one by one."""
+        """The data of `texts`, none of which is null. Raises UnusualValues if one must be read row-wise."""
         lines = arrow_columns.content(arrow_columns.joined(texts, after=b"\n"))
         if np.count_nonzero(lines == ord("\n")) != len(texts):
             raise UnusualValues("a text has a line break")

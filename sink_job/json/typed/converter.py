@@ -1,4 +1,4 @@
-"""JSON without framing under a schema of the sink, for the outputs Avro and Parquet: `spec.format.schema` with the
+"""Bare JSON under a schema of the sink, for the outputs Avro and Parquet: `spec.format.schema` with the
 converter Json, or the schema that was inferred from the first values of a topic.
 
 The schema is an Avro schema, a JSON Schema or a field list. An inferred schema is a field list. A topic has none before
@@ -24,7 +24,7 @@ from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema, Schema, SchemaType
 from sink_job.converters.base import BatchSource
 from sink_job.converters.registered import Decoded, Decoder, RegisteredConverter, SchemaSettings
-from sink_job.converters.wire_format import Framed
+from sink_job.converters.wire_format import InWireFormat
 from sink_job.json.converter import JsonConverter
 from sink_job.json.json_schema.converter import JsonDatumDecoder, texts_of
 from sink_job.json.typed.decoder import TextReading
@@ -35,7 +35,7 @@ _SPACE: Final = b" \t\r\n"
 
 
 class JsonValuesConverter(RegisteredConverter):
-    """Converts JSON without framing to Avro data. Infers no schema: see `sink_job.writer.schema_sample`."""
+    """Converts bare JSON to Avro data. Infers no schema: see `sink_job.writer.schema_sample`."""
 
     def __init__(self, fields: tuple[str, ...], settings: SchemaSettings, datums: DatumSettings) -> None:
         json = JsonConverter(fields)
@@ -53,15 +53,15 @@ class JsonValuesConverter(RegisteredConverter):
     def _find(self, topic: str, schema_id: str) -> RegisteredSchema | None:
         return super()._find(topic, schema_id) or _UNRESOLVED
 
-    def _unresolved(self, framed: Framed, rows: Integers, source: BatchSource) -> list[tuple[int, str]]:
+    def _unresolved(self, in_wire_format: InWireFormat, rows: Integers, source: BatchSource) -> list[tuple[int, str]]:
         """The first row that needs a schema, which the driver has not resolved yet."""
-        for schema_id in framed.ids:
+        for schema_id in in_wire_format.ids:
             try:
                 if super()._find(source.topic, schema_id) is not None:
                     continue
             except UnknownSchema:
                 continue
-            first = 0 if schema_id != INFERRED_ID else _first_object(framed.payload)
+            first = 0 if schema_id != INFERRED_ID else _first_object(in_wire_format.payload)
             return [] if first is None else [(int(rows[first]), schema_id)]
         return []
 

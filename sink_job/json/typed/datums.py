@@ -1,4 +1,4 @@
-"""JSON texts as Avro data, by column where that is certain, and else one by one. Both give the same data."""
+"""JSON texts as Avro data, column-wise where that is certain, and else row-wise. Both give the same data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sink_job.json.typed.column_encoder import JsonDatumColumns, ReaderOf
 from sink_job.records.fields import Rejections
 
 MIN_ROWS = 8
-"""Fewer rows are read faster one by one."""
+"""Fewer rows are read faster row-wise."""
 MAX_ROWS_BYTES: Final = 2 << 20
 """The maximum of the bytes that are read together, unless a single row has more."""
 _PARTS: Final = 8

@@ -1,4 +1,4 @@
-"""The schema of JSON values without framing: an Avro schema, a JSON Schema or a field list."""
+"""The schema of JSON bare values: an Avro schema, a JSON Schema or a field list."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from tests.support.registry import FLIGHT, FLIGHT_2, QUICK
 
 pytestmark = pytest.mark.data
 ROOT = "topics/_s3sink/flights/"
-SHAPING = load_sink(
+OBJECT_SETTINGS = load_sink(
     """
 apiVersion: s3sink.io/v1alpha1
 kind: S3Sink
@@ -40,7 +40,7 @@ spec:
   s3: {bucket: archive}
   format: {converter: Avro, keyConverter: Avro, output: Json, registry: {url: ["http://localhost:8081"]}}
 """
-).shaping()
+).object_settings()
 
 
 class Site:
@@ -81,8 +81,8 @@ class Site:
             wait=self.wait,
             clock=lambda: self.now,
             rejects_unknown=rejects_unknown,
-            reason_against=SchemaUse.of(SHAPING).reason_against,
-            warnings=SchemaUse.of(SHAPING).warnings,
+            reason_against=SchemaUse.of(OBJECT_SETTINGS).reason_against,
+            warnings=SchemaUse.of(OBJECT_SETTINGS).warnings,
         )
 
     def find(self, driver: SchemaResolver, schema_id: int) -> RegisteredSchema | None:

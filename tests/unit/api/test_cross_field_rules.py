@@ -162,14 +162,14 @@ INVALID = [
     case(
         "Avro without a registry",
         {"spec.format.converter": "Avro"},
-        "spec.format.registry: is missing: the converter Avro reads schemas from a registry; values "
-        "without framing have spec.format.schema",
+        "spec.format.registry: is missing: the converter Avro reads schemas from a registry; bare "
+        "values (without a schema id) have spec.format.schema",
     ),
     case(
         "JSON Schema without a registry",
         {"spec.format.converter": "JsonSchema", "spec.schemaCompatibility": "Separate"},
-        "spec.format.registry: is missing: the converter JsonSchema reads schemas from a registry; values "
-        "without framing have spec.format.schema",
+        "spec.format.registry: is missing: the converter JsonSchema reads schemas from a registry; bare "
+        "values (without a schema id) have spec.format.schema",
     ),
     case(
         "a registry for plain JSON",

@@ -19,14 +19,14 @@ def json_format(**given: Any) -> dict[str, object]:
 @pytest.mark.parametrize("source", [{"schema": {"text": FIELDS}}, {"inference": "Once"}])
 def test_json_with_a_schema_can_be_avro_and_parquet(output: str, source: dict[str, Any]) -> None:
     sink = accepted(json_format(**source), {"spec.format.output": output})
-    assert sink.shaping().has_schemas
-    assert sink.shaping().unframed is not None
+    assert sink.object_settings().has_schemas
+    assert sink.object_settings().bare_values is not None
 
 
 def test_the_inferred_schema_has_a_fixed_id() -> None:
-    unframed = accepted(json_format(inference="Once")).shaping().unframed
-    assert unframed is not None
-    assert unframed.id == "inferred"
+    bare_values = accepted(json_format(inference="Once")).object_settings().bare_values
+    assert bare_values is not None
+    assert bare_values.id == "inferred"
 
 
 def test_parquet_of_json_needs_a_schema_or_inference() -> None:
@@ -111,5 +111,7 @@ def test_unknown_fields_apply_to_json_schemas_of_a_registry() -> None:
 
 
 def test_a_change_of_the_handling_of_unknown_fields_closes_open_objects() -> None:
-    one, other = (accepted(json_format(inference="Once", unknownFields=each)).shaping() for each in ("Fail", "Json"))
+    one, other = (
+        accepted(json_format(inference="Once", unknownFields=each)).object_settings() for each in ("Fail", "Json")
+    )
     assert one != other

@@ -91,7 +91,7 @@ def test_a_registry_has_a_url() -> None:
 def test_the_kind_of_apicurios_ids_is_chosen() -> None:
     found = registry(type="Apicurio", useId="GlobalId", url=["https://registry/apis/registry/v3"])
     assert errors(type="Apicurio", useId="GlobalId") == []
-    assert found.framing().use_id is ApicurioIdType.GLOBAL_ID
+    assert found.wire_format().use_id is ApicurioIdType.GLOBAL_ID
 
 
 @pytest.mark.parametrize(

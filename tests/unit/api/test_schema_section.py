@@ -1,4 +1,4 @@
-"""The section of a manifest for the schema of values without framing."""
+"""The section of a manifest for the schema of bare values."""
 
 from __future__ import annotations
 
@@ -108,23 +108,31 @@ def test_one_schema_needs_no_compatibility(compatibility: str) -> None:
     ]
 
 
-def shaping(text: str, converter: str = "Avro") -> ObjectSettings:
-    return accepted(avro(text=text), {"spec.format.converter": converter}).shaping()
+def object_settings(text: str, converter: str = "Avro") -> ObjectSettings:
+    return accepted(avro(text=text), {"spec.format.converter": converter}).object_settings()
 
 
 def test_the_object_settings_have_the_id_of_the_schema_and_not_its_text() -> None:
-    found = shaping(TEXT)
-    assert found.unframed is not None
-    assert found.unframed.id.startswith("text-")
-    assert found.format.unframed_schema is None
+    found = object_settings(TEXT)
+    assert found.bare_values is not None
+    assert found.bare_values.id.startswith("text-")
+    assert found.format.bare_value_schema is None
 
 
 def test_another_text_or_language_is_another_schema() -> None:
-    assert shaping(TEXT) == shaping(TEXT)
-    assert len({str(each.unframed) for each in (shaping(TEXT), shaping('"int"'), shaping(TEXT, "JsonSchema"))}) == 3
+    assert object_settings(TEXT) == object_settings(TEXT)
+    assert (
+        len(
+            {
+                str(each.bare_values)
+                for each in (object_settings(TEXT), object_settings('"int"'), object_settings(TEXT, "JsonSchema"))
+            }
+        )
+        == 3
+    )
 
 
 def test_the_text_of_a_config_map_is_as_one_in_the_manifest() -> None:
     sink = accepted(avro(configMap="flights", key="flight.avsc"))
-    assert sink.shaping().unframed is None
-    assert sink.with_schema_text(TEXT).shaping() == shaping(TEXT)
+    assert sink.object_settings().bare_values is None
+    assert sink.with_schema_text(TEXT).object_settings() == object_settings(TEXT)

@@ -66,7 +66,7 @@ def test_a_redacted_manifest_keeps_all_fields_except_secrets() -> None:
 
 
 def test_object_settings_contain_no_secrets() -> None:
-    assert SECRET not in accepted(CARRIERS).shaping().model_dump_json()
+    assert SECRET not in accepted(CARRIERS).object_settings().model_dump_json()
 
 
 def test_a_validation_error_of_the_models_shows_no_value() -> None:

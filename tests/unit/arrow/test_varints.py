@@ -1,4 +1,4 @@
-"""Variable-length integers, one by one and as columns."""
+"""Variable-length integers, row-wise and as columns."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from sink_job.connect.json_encoder import DEFAULT_OPTIONS, JsonOptions
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 
 SOURCE = BatchSource("t")
 
@@ -30,7 +30,7 @@ def datum(schema: Any, value: object) -> bytes:
     return out.getvalue()
 
 
-def framed(schema_id: int, payload: bytes) -> bytes:
+def in_wire_format(schema_id: int, payload: bytes) -> bytes:
     return b"\0" + schema_id.to_bytes(4) + payload
 
 
@@ -63,7 +63,7 @@ def converter(
     options: JsonOptions = DEFAULT_OPTIONS,
 ) -> AvroConverter:
     table = Table({schema.id: schema for schema in schemas}, unknown)
-    return AvroConverter(fields, SchemaSettings(table, Framing(Layout.CONFLUENT), output=output, options=options))
+    return AvroConverter(fields, SchemaSettings(table, WireFormat(Layout.CONFLUENT), output=output, options=options))
 
 
 def convert(found: AvroConverter, values: list[bytes | None]) -> Converted:

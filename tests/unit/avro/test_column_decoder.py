@@ -1,4 +1,4 @@
-"""Decoding by column is equal to decoding one by one, for valid and for damaged data."""
+"""Decoding column-wise is equal to decoding row-wise, for valid and for damaged data."""
 
 from __future__ import annotations
 

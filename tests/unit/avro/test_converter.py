@@ -31,7 +31,7 @@ from tests.unit.avro.avro_data import (
     converter,
     datum,
     encode,
-    framed,
+    in_wire_format,
     record,
     registered,
     samples,
@@ -43,20 +43,20 @@ LINE = record(("a", "long"), ("b", ["null", "string"]))
 LISTS = {"type": "record", "name": "Q", "fields": [{"name": "next", "type": ["null", "Q"]}]}
 
 
-@pytest.fixture(params=["by column", "one by one"], autouse=True, scope="module")
+@pytest.fixture(params=["column-wise", "row-wise"], autouse=True, scope="module")
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Each behaviour holds in both ways of decoding."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columnar, "MIN_ROWS", 0 if request.param == "by column" else 1 << 60)
+        patch.setattr(columnar, "MIN_ROWS", 0 if request.param == "column-wise" else 1 << 60)
         yield
 
 
 def line(a: int, b: str | None = None, schema_id: int = 1) -> bytes:
-    return framed(schema_id, datum(LINE, {"a": a, "b": b}))
+    return in_wire_format(schema_id, datum(LINE, {"a": a, "b": b}))
 
 
 def reasons(schema: Any, *payloads: bytes) -> list[tuple[int, str]]:
-    return convert(converter(registered(schema)), [framed(1, payload) for payload in payloads]).rejected
+    return convert(converter(registered(schema)), [in_wire_format(1, payload) for payload in payloads]).rejected
 
 
 def test_a_record_becomes_a_json_object_with_all_fields() -> None:
@@ -66,14 +66,16 @@ def test_a_record_becomes_a_json_object_with_all_fields() -> None:
 
 
 def test_a_tombstone_and_avros_null_are_nulls() -> None:
-    found = convert(converter(registered(["null", LINE])), [None, framed(1, b"\0"), framed(1, b"\2" + line(1)[5:])])
+    found = convert(
+        converter(registered(["null", LINE])), [None, in_wire_format(1, b"\0"), in_wire_format(1, b"\2" + line(1)[5:])]
+    )
     assert found.nulls is not None
     assert found.nulls.tolist() == [True, True, False]
     assert texts(found)[2] == b'{"a":1,"b":null}'
 
 
 def test_with_bytes_output_the_values_are_as_they_came() -> None:
-    values = [line(1), framed(1, b"\2"), None, line(2)]
+    values = [line(1), in_wire_format(1, b"\2"), None, line(2)]
     found = convert(converter(registered(LINE), output=OutputFormat.BYTES), values)
     assert texts(found) == [line(1), None, None, line(2)]
     assert [row for row, _ in found.rejected] == [1]
@@ -83,7 +85,7 @@ def test_records_of_several_schemas_are_decoded_each_with_its_own() -> None:
     other = record(("c", "string"), name="S")
     found = convert(
         converter(registered(LINE, 1, version=3), registered(other, 2)),
-        [line(1), framed(2, datum(other, {"c": "x"})), line(2)],
+        [line(1), in_wire_format(2, datum(other, {"c": "x"})), line(2)],
     )
     assert texts(found) == [b'{"a":1,"b":null}', b'{"c":"x"}', b'{"a":2,"b":null}']
     assert found.schemas is not None
@@ -133,7 +135,7 @@ def test_an_id_that_the_registry_does_not_know_is_a_data_error_of_its_records() 
     ],
 )
 def test_a_schema_that_cannot_be_used_is_a_data_error_of_its_records(schema: RegisteredSchema, reason: str) -> None:
-    ((row, found),) = convert(converter(schema), [framed(1, b"\2\2\2")]).rejected
+    ((row, found),) = convert(converter(schema), [in_wire_format(1, b"\2\2\2")]).rejected
     assert row == 0
     assert reason in found
 
@@ -148,7 +150,7 @@ def test_a_schema_that_cannot_be_used_is_a_data_error_of_its_records(schema: Reg
 )
 def test_a_malformed_schema_is_a_data_error_of_its_records(schema: Any) -> None:
     found = convert(
-        converter(registered(schema), registered(LINE, 2), fields=("a",)), [framed(1, b"\2"), line(1, None, 2)]
+        converter(registered(schema), registered(LINE, 2), fields=("a",)), [in_wire_format(1, b"\2"), line(1, None, 2)]
     )
     ((row, reason),) = found.rejected
     assert row == 0
@@ -156,14 +158,14 @@ def test_a_malformed_schema_is_a_data_error_of_its_records(schema: Any) -> None:
     assert texts(found)[1] == b'{"a":1,"b":null}'
 
 
-def test_values_without_framing_have_the_schema_of_the_manifest() -> None:
-    found = AvroConverter((), SchemaSettings(Table({"text-1": registered(LINE, "text-1")}), unframed="text-1"))
+def test_bare_values_have_the_schema_of_the_manifest() -> None:
+    found = AvroConverter((), SchemaSettings(Table({"text-1": registered(LINE, "text-1")}), bare_values="text-1"))
     assert texts(convert(found, [line(1)[5:], None])) == [b'{"a":1,"b":null}', None]
     assert convert(found, [None]).unresolved == []
 
 
-def test_the_schema_of_values_without_framing_is_resolved_as_that_of_a_registry() -> None:
-    found = AvroConverter((), SchemaSettings(Table({}), unframed="text-1"))
+def test_the_schema_of_bare_values_is_resolved_as_that_of_a_registry() -> None:
+    found = AvroConverter((), SchemaSettings(Table({}), bare_values="text-1"))
     assert convert(found, [None, line(1)[5:]]).unresolved == [(1, "text-1")]
     assert convert(found, []).unresolved == []
 
@@ -210,13 +212,13 @@ def test_invalid_data_is_rejected_alone(schema: Any, payload: bytes, reason: str
 
 def test_blocks_with_a_size_and_several_blocks_are_one_array() -> None:
     schema = record(("v", {"type": "array", "items": "int"}))
-    found = convert(converter(registered(schema)), [framed(1, b"\3\4\2\4" + b"\2\6" + b"\0")])
+    found = convert(converter(registered(schema)), [in_wire_format(1, b"\3\4\2\4" + b"\2\6" + b"\0")])
     assert texts(found) == [b'{"v":[1,2,3]}']
 
 
 def test_a_key_that_a_map_has_twice_has_its_last_value() -> None:
     schema = record(("v", {"type": "map", "values": "int"}))
-    found = convert(converter(registered(schema)), [framed(1, b"\6\2a\2\2b\4\2a\6\0")])
+    found = convert(converter(registered(schema)), [in_wire_format(1, b"\6\2a\2\2b\4\2a\6\0")])
     assert texts(found) == [b'{"v":{"a":3,"b":2}}']
 
 
@@ -237,7 +239,7 @@ def test_decimals_and_times_have_the_form_of_the_settings(options: JsonOptions, 
         ("day", {"type": "int", "logicalType": "date"}),
     )
     payload = b"\6\0\0\xff" + b"\0" + b"\2"
-    assert texts(convert(converter(registered(schema), options=options), [framed(1, payload)])) == [text]
+    assert texts(convert(converter(registered(schema), options=options), [in_wire_format(1, payload)])) == [text]
 
 
 def test_fields_are_those_of_the_schema() -> None:
@@ -247,8 +249,8 @@ def test_fields_are_those_of_the_schema() -> None:
     found = convert(
         converter(registered(schema), fields=fields),
         [
-            framed(1, datum(schema, {"a": 1, "i": {"x": "s", "y": None}, "e": "Q"})),
-            framed(1, datum(schema, {"a": 2, "i": None, "e": "P"})),
+            in_wire_format(1, datum(schema, {"a": 1, "i": {"x": "s", "y": None}, "e": "Q"})),
+            in_wire_format(1, datum(schema, {"a": 2, "i": None, "e": "P"})),
         ],
     )
     assert found.fields == {
@@ -264,7 +266,7 @@ def test_fields_are_those_of_the_schema() -> None:
 
 def test_a_null_field_with_a_default_has_its_default_as_in_kafka_connect() -> None:
     schema = record(("a", ["null", {"type": "int", "connect.default": 5}]))
-    found = convert(converter(registered(schema), fields=("a",)), [framed(1, b"\0")])
+    found = convert(converter(registered(schema), fields=("a",)), [in_wire_format(1, b"\0")])
     assert (found.fields, texts(found)) == ({"a": [5]}, [b'{"a":5}'])
 
 
@@ -290,7 +292,7 @@ def reference(schema: Any, payload: bytes) -> bytes | None:
 def test_what_fastavro_writes_is_read_as_fastavro_reads_it(sample: tuple[Any, list[Any]]) -> None:
     schema, values = sample
     payloads = encode(schema, values)
-    found = convert(converter(registered(schema)), [framed(1, payload) for payload in payloads])
+    found = convert(converter(registered(schema)), [in_wire_format(1, payload) for payload in payloads])
     assert found.rejected == []
     assert texts(found) == [reference(schema, payload) for payload in payloads]
 
@@ -312,7 +314,9 @@ def damaged(draw: Any) -> tuple[Any, list[bytes], list[bytes]]:
 @given(damaged())
 def test_damaged_data_affects_its_record_alone(sample: tuple[Any, list[bytes], list[bytes]]) -> None:
     schema, valid, damages = sample
-    found = convert(converter(registered(schema)), [framed(1, payload) for payload in [*valid, *damages, *valid]])
+    found = convert(
+        converter(registered(schema)), [in_wire_format(1, payload) for payload in [*valid, *damages, *valid]]
+    )
     kept = texts(found)
     expected = [reference(schema, payload) for payload in valid]
     assert kept[: len(valid)] == expected
@@ -323,5 +327,8 @@ def test_damaged_data_affects_its_record_alone(sample: tuple[Any, list[bytes], l
 
 def test_unresolved_ids_are_found_without_decoding() -> None:
     found = converter(registered(LINE))
-    batch = pa.array([None, b"bad", line(1), framed(9, b"not Avro"), framed(9, b""), framed(7, b"")], pa.binary())
+    batch = pa.array(
+        [None, b"bad", line(1), in_wire_format(9, b"not Avro"), in_wire_format(9, b""), in_wire_format(7, b"")],
+        pa.binary(),
+    )
     assert found.unresolved(batch, SOURCE) == ("9", "7")

@@ -54,7 +54,7 @@ def plain(found: Decoded) -> tuple[Any, ...]:
 
 
 def both_ways(schema: Any, data: list[bytes], settings: DatumSettings = AVRO) -> list[bytes]:
-    """The data of the object, which is equal by column and one by one."""
+    """The data of the object, which is equal column-wise and row-wise."""
     by_column = plain(decode(schema, data, min_rows=0, settings=settings))
     assert by_column == plain(decode(schema, data, min_rows=1 << 60, settings=settings))
     found: list[bytes] = by_column[0]

@@ -27,7 +27,7 @@ def arguments(*given: str) -> argparse.Namespace:
 
 
 def text_of(found: Sink) -> str | None:
-    schema = found.spec.format.unframed_schema
+    schema = found.spec.format.bare_value_schema
     return None if schema is None else schema.text
 
 

@@ -25,16 +25,16 @@ from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema, Schema, SchemaType
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.json.connect_json import ConnectJsonConverter
 from sink_job.json.json_schema.converter import JsonSchemaConverter
 from sink_job.parquet.table_reader import ParquetTableReader
 from sink_job.protobuf.converter import ProtobufConverter, ProtobufDecoder
 from sink_job.protobuf.row_decoder import MessageReader
 from sink_job.protobuf.to_connect import connect_schema
-from tests.unit.avro.avro_data import Table, framed
+from tests.unit.avro.avro_data import Table, in_wire_format
 from tests.unit.protobuf import protobuf_samples
-from tests.unit.protobuf.protobuf_data import framed as framed_message
+from tests.unit.protobuf.protobuf_data import in_wire_format as message_in_wire_format
 from tests.unit.protobuf.protobuf_data import message, proto3, set_text
 
 AVRO = DatumSettings()
@@ -60,9 +60,9 @@ def table(found: Converted) -> pa.Table:
     return pq.read_table(out)
 
 
-def settings_for(registered: RegisteredSchema, settings: DatumSettings, **framing: Any) -> SchemaSettings:
+def settings_for(registered: RegisteredSchema, settings: DatumSettings, **wire_format: Any) -> SchemaSettings:
     return SchemaSettings(
-        Table({"1": registered}), Framing(Layout.CONFLUENT, **framing), output=settings.output, datums=settings
+        Table({"1": registered}), WireFormat(Layout.CONFLUENT, **wire_format), output=settings.output, datums=settings
     )
 
 
@@ -85,7 +85,7 @@ FLIGHT = {
 def convert_json(schema: Any, texts: Sequence[bytes], settings: DatumSettings = AVRO) -> Converted:
     registered = RegisteredSchema("1", "JSON", json.dumps(schema), version=1)
     converter = JsonSchemaConverter((), settings_for(registered, settings))
-    return converter.convert(pa.array([framed(1, text) for text in texts], pa.binary()), BatchSource("t"))
+    return converter.convert(pa.array([in_wire_format(1, text) for text in texts], pa.binary()), BatchSource("t"))
 
 
 def json_rejection(schema: Any, text: bytes) -> str:
@@ -184,7 +184,7 @@ def test_json_is_projected_to_the_schema_of_its_object() -> None:
         [b'{"number":1}'],
     ).schemas
     assert target is not None
-    data = converter.project(pa.array([framed(1, b'{"number": 3}')]), BatchSource("t"), target.schemas[0])
+    data = converter.project(pa.array([in_wire_format(1, b'{"number": 3}')]), BatchSource("t"), target.schemas[0])
     text = fastavro.parse_schema(json.loads(avro_schema(target.schemas[0], AVRO)))
     assert fastavro.schemaless_reader(io.BytesIO(data[0].as_py()), text) == {"number": 3.0}
 
@@ -195,7 +195,7 @@ def test_json_is_projected_to_the_schema_of_its_object() -> None:
 def convert_message(schema: RegisteredSchema, text: str, settings: DatumSettings = AVRO) -> Converted:
     converter = ProtobufConverter((), settings_for(schema, settings, chooses_message=True))
     data = set_text(message(schema), text).SerializeToString()
-    return converter.convert(pa.array([framed_message(data)], pa.binary()), BatchSource("t"))
+    return converter.convert(pa.array([message_in_wire_format(data)], pa.binary()), BatchSource("t"))
 
 
 EVENT = proto3(

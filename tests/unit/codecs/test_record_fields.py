@@ -21,13 +21,13 @@ from sink_job.records.batch import REJECTED, REJECTED_PATH
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
 from sink_job.writer.schema_stores import SchemaStores
 from tests.unit.plain.encoders import ENCODERS, Pairs, encoded
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 
 TP = TopicPartition("t", 3)
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 AVRO_KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
 ID_OF_KEY = 5
-FRAMING = {"type": "Confluent", "subjects": "TopicName", "idIn": "Either"}
+WIRE_FORMAT = {"type": "Confluent", "subjects": "TopicName", "idIn": "Either"}
 Headers = Sequence[tuple[str, bytes | None]]
 
 
@@ -51,7 +51,7 @@ def by_field(*names: str, **sections: Any) -> dict[str, Any]:
 
 
 def pipeline(on_null: OnNullValue = OnNullValue.FAIL, table: Table | None = None, **sections: Any) -> RecordPipeline:
-    return RecordPipeline.of(shaping(**sections), ErrorsSpec(on_null_value=on_null), SchemaStores(table))
+    return RecordPipeline.of(object_settings(**sections), ErrorsSpec(on_null_value=on_null), SchemaStores(table))
 
 
 def prepare(
@@ -65,7 +65,7 @@ def prepare(
     """Prepares records with the columns that the pipeline asks for."""
     n = len(values or keys or headers or [None] * n)
     columns = {"offset": pa.array(range(10, 10 + n), pa.int64()), "value": pa.array(values or [b"{}"] * n, pa.binary())}
-    required = required_columns(found.shaping)
+    required = required_columns(found.object_settings)
     if required.key:
         columns["key"] = pa.array(keys or [None] * n, pa.binary())
     if required.headers:
@@ -93,13 +93,17 @@ def messages(prepared: PreparedBatch) -> list[tuple[int, str]]:
         (by_field("a.b", "$value.$x", "$topic", "$partition"), False, False),
         (by_field("$header.tenant"), False, True),
         (by_field("$key", format={"keyConverter": "Text"}), True, False),
-        (by_field("$key.id", format={"keyConverter": "Avro"}, framing=FRAMING), True, True),
-        (by_field("$key.id", format={"keyConverter": "Avro"}, framing=FRAMING | {"idIn": "Value"}), True, False),
+        (by_field("$key.id", format={"keyConverter": "Avro"}, wire_format=WIRE_FORMAT), True, True),
+        (
+            by_field("$key.id", format={"keyConverter": "Avro"}, wire_format=WIRE_FORMAT | {"idIn": "Value"}),
+            True,
+            False,
+        ),
     ],
     ids=["none", "value", "header", "key", "registered key", "registered key without headers"],
 )
 def test_key_and_headers_are_read_only_if_paths_need_them(sections: Any, key: bool, headers: bool) -> None:
-    columns = required_columns(shaping(**sections))
+    columns = required_columns(object_settings(**sections))
     assert (columns.key, columns.headers, columns.timestamp) == (key, headers, False)
 
 
@@ -228,7 +232,7 @@ def test_the_key_of_a_record_that_is_dropped_or_rejected_is_not_decoded() -> Non
 
 # -- keys with schemas of a registry -----------------------------------------------------------------------------------
 
-REGISTERED: dict[str, Any] = {"format": {"keyConverter": "Avro"}, "framing": FRAMING}
+REGISTERED: dict[str, Any] = {"format": {"keyConverter": "Avro"}, "wire_format": WIRE_FORMAT}
 
 
 def avro_key(number: int, schema_id: int = ID_OF_KEY) -> bytes:
@@ -335,7 +339,7 @@ PROTOBUF_KEYS = Table(
 
 
 def protobuf_paths(keys: list[bytes | None], headers: Sequence[Headers] | None = None) -> PreparedBatch:
-    sections = {"format": {"keyConverter": "Protobuf"}, "framing": FRAMING}
+    sections = {"format": {"keyConverter": "Protobuf"}, "wire_format": WIRE_FORMAT}
     found = pipeline(table=PROTOBUF_KEYS, **by_field("$key.id", **sections))
     return prepare(found, len(keys), keys=keys, headers=headers)
 

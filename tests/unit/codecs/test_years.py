@@ -10,7 +10,7 @@ import pytest
 from sink_job.api.enums import OutputFormat, TimeUnit
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.parquet.table_reader import ParquetTableReader
-from tests.unit.avro.avro_data import datum, encode, framed, record
+from tests.unit.avro.avro_data import datum, encode, in_wire_format, record
 from tests.unit.avro.test_passthrough import both_ways, decode, decoder
 from tests.unit.codecs.test_datums import convert_json
 from tests.unit.envelope.enveloped import Consumed, pipeline, prepare
@@ -85,7 +85,7 @@ def test_json_timestamps_outside_the_years_1_to_9999_are_data_errors(rows: int, 
 def test_a_record_with_a_timestamp_outside_the_years_1_to_9999_is_a_data_error_in_an_envelope(
     settings: dict[str, Any],
 ) -> None:
-    value = framed(1, datum(FLIGHT, {"number": 1, "carrier": None}))
+    value = in_wire_format(1, datum(FLIGHT, {"number": 1, "carrier": None}))
     found = pipeline(TABLE, **AVRO, **settings)
     times = (0, LAST_MS, LAST_MS + 1, -1, 2**63 - 1, -(2**63), FIRST_MS)
     prepared = prepare(found, [Consumed(value, None, None, time, 0) for time in times])

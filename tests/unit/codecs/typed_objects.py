@@ -25,7 +25,7 @@ from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Schema
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.formats.datum_rows import LengthPrefixed
 from sink_job.json.connect_json import ConnectJsonConverter
 from sink_job.protobuf.converter import ProtobufConverter
@@ -33,7 +33,7 @@ from tests.support.format_settings import with_blocks
 from tests.unit.avro.avro_data import Table, encode, record, registered
 from tests.unit.codecs.typed_cases import CASES, Case
 from tests.unit.formats.test_datum_rows import parts_of
-from tests.unit.protobuf.protobuf_data import framed, message, proto3, set_text
+from tests.unit.protobuf.protobuf_data import in_wire_format, message, proto3, set_text
 
 RECORDS: Final = 40
 RUN: Final = 10
@@ -137,11 +137,11 @@ class ProtobufColumns:
     )
 
     def datums(self, settings: DatumSettings) -> tuple[Schema, pa.BinaryArray]:
-        framing = Framing(Layout.CONFLUENT, chooses_message=True)
+        wire_format = WireFormat(Layout.CONFLUENT, chooses_message=True)
         found = ProtobufConverter(
-            (), SchemaSettings(Table({"1": _PROTOBUF}), framing, output=settings.output, datums=settings)
+            (), SchemaSettings(Table({"1": _PROTOBUF}), wire_format, output=settings.output, datums=settings)
         )
-        values = [framed(set_text(message(_PROTOBUF), text).SerializeToString()) for text in _MESSAGES]
+        values = [in_wire_format(set_text(message(_PROTOBUF), text).SerializeToString()) for text in _MESSAGES]
         return _converted(found.convert(pa.array(_in_turns(values), pa.binary()), BatchSource("t")))
 
 

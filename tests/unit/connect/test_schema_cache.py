@@ -16,11 +16,11 @@ from sink_job.connect.json_encoder import DEFAULT_OPTIONS
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.connect.schema_cache import cached_by_size
 from sink_job.converters.registered import Decoder, RegisteredConverter, SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.protobuf import converter as protobuf_converter
-from tests.unit.avro.avro_data import SOURCE, Table, datum, framed, record
+from tests.unit.avro.avro_data import SOURCE, Table, datum, in_wire_format, record
 from tests.unit.protobuf.protobuf_data import convert, converter, proto3
-from tests.unit.protobuf.protobuf_data import framed as protobuf_framed
+from tests.unit.protobuf.protobuf_data import in_wire_format as protobuf_in_wire_format
 
 
 def _recorded(calls: list[str]) -> Callable[[str], str]:
@@ -61,7 +61,7 @@ def test_the_decoders_of_the_messages_of_a_schema_are_kept_up_to_a_size(monkeypa
     found = converter(schema)
     for index in (0, 1, 1, 2, 0):
         indexes = b"\2" + bytes([2 * index])
-        assert convert(found, [protobuf_framed(b"\x08\1", indexes=indexes)]).rejected == []
+        assert convert(found, [protobuf_in_wire_format(b"\x08\1", indexes=indexes)]).rejected == []
     assert decoders.call_count == 4
 
 
@@ -91,9 +91,9 @@ def test_large_schemas_of_a_registry_are_compiled_again_rather_than_kept_without
     schema = record(("f", "int"))
     text = json.dumps(schema | {"doc": "x" * 9_000})
     table = Table({str(n): RegisteredSchema(str(n), "AVRO", text) for n in (1, 2, 3)})
-    converter = RegisteredConverter((), SchemaSettings(table, Framing(Layout.CONFLUENT)), decoder)
+    converter = RegisteredConverter((), SchemaSettings(table, WireFormat(Layout.CONFLUENT)), decoder)
     for schema_id in (1, 1, 2, 2, 3, 1):
-        value = framed(schema_id, datum(schema, {"f": 1}))
+        value = in_wire_format(schema_id, datum(schema, {"f": 1}))
         assert not converter.convert(pa.array([value], pa.binary()), SOURCE).rejected
     assert compiled == ["1", "2", "3", "1"]
 
@@ -105,9 +105,9 @@ def test_the_reason_against_a_schema_is_computed_once() -> None:
 
     calls: list[str] = []
     found = RegisteredConverter(
-        (), SchemaSettings(Table({"1": RegisteredSchema("1", "AVRO", "")}), Framing(Layout.CONFLUENT)), fail
+        (), SchemaSettings(Table({"1": RegisteredSchema("1", "AVRO", "")}), WireFormat(Layout.CONFLUENT)), fail
     )
-    values = pa.array([framed(1, b"")], pa.binary())
+    values = pa.array([in_wire_format(1, b"")], pa.binary())
     reasons = [found.convert(values, SOURCE).rejected for _ in range(2)]
     assert reasons == [[(0, "no")], [(0, "no")]]
     assert calls == ["1"]

@@ -1,4 +1,4 @@
-"""The framing of values that Apicurio's Java serializers have written."""
+"""The wire format of values that Apicurio's Java serializers have written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.enums import ApicurioIdType
-from sink_job.converters.wire_format import Framed, Framing, Layout
+from sink_job.converters.wire_format import InWireFormat, Layout, WireFormat
 from tests.support.apicurio_values import CONTENT_IDS, GLOBAL_IDS, WrittenValue, schema_texts, written_values
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -19,9 +19,9 @@ CONTENT = {str(schema_id): text for schema_id, text in zip(CONTENT_IDS, schema_t
 GLOBAL = {f"global-{schema_id}": text for schema_id, text in zip(GLOBAL_IDS, schema_texts(), strict=True)}
 
 
-def framed(values: Sequence[WrittenValue], use_id: ApicurioIdType = ApicurioIdType.CONTENT_ID) -> Framed:
+def in_wire_format(values: Sequence[WrittenValue], use_id: ApicurioIdType = ApicurioIdType.CONTENT_ID) -> InWireFormat:
     headers = pa.array([[{"key": k, "value": v} for k, v in each.headers] for each in values], HEADERS)
-    return Framing(Layout.APICURIO, use_id=use_id).parse(
+    return WireFormat(Layout.APICURIO, use_id=use_id).parse(
         pa.array([each.value for each in values], pa.binary()), headers
     )
 
@@ -43,7 +43,7 @@ def framed(values: Sequence[WrittenValue], use_id: ApicurioIdType = ApicurioIdTy
 )
 def test_the_payload_is_of_the_schema_with_the_id(run: str, use_id: ApicurioIdType, texts: dict[str, str]) -> None:
     values = written_values(run)
-    found = framed(values, use_id)
+    found = in_wire_format(values, use_id)
     assert found.rejected == []
     for each, code, payload in zip(values, found.codes.tolist(), found.payload.to_pylist(), strict=True):
         schema = json.loads(texts[found.ids[code]])
@@ -51,5 +51,5 @@ def test_the_payload_is_of_the_schema_with_the_id(run: str, use_id: ApicurioIdTy
 
 
 def test_avro_in_json_is_rejected() -> None:
-    found = framed(written_values("3.1.7 JSON encoding"))
+    found = in_wire_format(written_values("3.1.7 JSON encoding"))
     assert [row for row, _ in found.rejected] == [0, 1, 2, 3]

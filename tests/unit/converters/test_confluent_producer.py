@@ -15,7 +15,7 @@ from sink_job.avro.converter import AvroConverter
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from tests.unit.avro.avro_data import Table, record, texts
 
 FLIGHT = record(
@@ -60,7 +60,7 @@ class Registry:
 def test_what_confluents_serializer_writes_is_read(config: dict[str, Any]) -> None:
     registry = Registry()
     values, headers = registry.serialize(FLIGHT, FLIGHTS, **config)
-    converter = AvroConverter((), SchemaSettings(registry.table(), Framing(Layout.CONFLUENT)))
+    converter = AvroConverter((), SchemaSettings(registry.table(), WireFormat(Layout.CONFLUENT)))
     found = converter.convert(pa.array(values, pa.binary()), BatchSource("t", pa.array(headers, HEADERS)))
     assert (found.rejected, found.unresolved) == ([], [])
     assert [json.loads(text or b"") for text in texts(found)] == [{**flight, "raw": "AA=="} for flight in FLIGHTS]

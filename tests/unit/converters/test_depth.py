@@ -11,10 +11,10 @@ import pytest
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource, Converted, ValueConverter
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.json.connect_json import ConnectJsonConverter
 from sink_job.json.json_schema.converter import JsonSchemaConverter
-from tests.unit.avro.avro_data import Table, converter, framed, record, registered
+from tests.unit.avro.avro_data import Table, converter, in_wire_format, record, registered
 
 LIST = record(("v", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1}), ("n", ["null", "R"]))
 TREE = record(("n", ["null", "int", {"type": "array", "items": "R"}]))
@@ -23,22 +23,22 @@ DEEP = "the value is nested deeper than {} levels"
 
 def json_schema() -> ValueConverter:
     table = Table({"1": RegisteredSchema("1", "JSON", '{"type": "object", "properties": {"a": {"type": "string"}}}')})
-    return JsonSchemaConverter((), SchemaSettings(table, Framing(Layout.CONFLUENT)))
+    return JsonSchemaConverter((), SchemaSettings(table, WireFormat(Layout.CONFLUENT)))
 
 
 def linked_list(levels: int) -> bytes:
-    return framed(1, b"\2\5\2" * (levels - 1) + b"\2\5\0")
+    return in_wire_format(1, b"\2\5\2" * (levels - 1) + b"\2\5\0")
 
 
 def tree(levels: int) -> bytes:
     """Each node has a union, whose member is an object, around an array: three levels."""
     nodes, rest = divmod(levels - 1, 3)
     inner = {0: b"\0", 1: b"\2\2", 2: b"\4\0"}[rest]
-    return framed(1, b"\4\2" * nodes + inner + b"\0" * nodes)
+    return in_wire_format(1, b"\4\2" * nodes + inner + b"\0" * nodes)
 
 
 def brackets(levels: int) -> bytes:
-    return framed(1, b"[" * levels + b"]" * levels)
+    return in_wire_format(1, b"[" * levels + b"]" * levels)
 
 
 def envelope(levels: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What chooses the message of a Protobuf value that Glue's or Apicurio's serializers have framed."""
+"""What chooses the message of a Protobuf value in the wire format of Glue's or Apicurio's serializers."""
 
 from __future__ import annotations
 

@@ -25,12 +25,12 @@ from sink_job.connect.schema import Field, RegisteredSchema, Schema, SchemaType
 from sink_job.converters.base import BatchSource
 from sink_job.converters.projection import ProjectingConverter
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.json.connect_envelope import envelope_schema
 from sink_job.json.connect_json import ConnectJsonConverter
 from sink_job.json.json_schema.converter import JsonSchemaConverter
 from sink_job.json.json_schema.to_connect import json_connect_schema
-from tests.unit.avro.avro_data import Table, converter, datum, encode, framed, record, registered, samples
+from tests.unit.avro.avro_data import Table, converter, datum, encode, in_wire_format, record, registered, samples
 from tests.unit.connect import oracle
 
 OPTIONS = st.builds(JsonOptions, st.sampled_from(DecimalFormat), st.sampled_from(TimestampFormat))
@@ -117,7 +117,7 @@ def test_fields_are_dropped_added_reordered_and_widened_by_column() -> None:
 def test_rows_of_several_schemas_keep_their_order() -> None:
     one, two = record(("a", "int")), record(("a", "long"), ("b", "string"))
     found = converter(registered(one, 1), registered(two, 2))
-    values = [framed(2, datum(two, {"a": 1, "b": "x"})), framed(1, datum(one, {"a": 2})), b"", b"", b""]
+    values = [in_wire_format(2, datum(two, {"a": 1, "b": "x"})), in_wire_format(1, datum(one, {"a": 2})), b"", b"", b""]
     values[2:] = [values[0], values[1], values[0]]
     texts = [json.loads(text)["a"] for text in project(found, connect(record(("a", "long"))), *values)]
     assert texts == [1, 2, 1, 2, 1]
@@ -129,7 +129,7 @@ def test_a_value_that_is_nested_as_deeply_as_the_converter_accepts_is_projected(
     found = converter(registered(node))
 
     def nested(levels: int) -> bytes:
-        return framed(1, b"\2" * levels + b"\0" + b"\2" * (levels + 1))
+        return in_wire_format(1, b"\2" * levels + b"\0" + b"\2" * (levels + 1))
 
     def is_rejected(levels: int) -> bool:
         return bool(found.convert(pa.array([nested(levels)]), SOURCE).rejected)
@@ -150,8 +150,8 @@ def json_schema(**properties: Any) -> RegisteredSchema:
 
 
 def of_json(source: RegisteredSchema, target: RegisteredSchema, *texts: str) -> list[str]:
-    settings = SchemaSettings(Table({"1": source}), Framing(Layout.CONFLUENT))
-    values = [framed(1, text.encode()) for text in texts]
+    settings = SchemaSettings(Table({"1": source}), WireFormat(Layout.CONFLUENT))
+    values = [in_wire_format(1, text.encode()) for text in texts]
     found = project(JsonSchemaConverter((), settings), json_connect_schema(target), *values)
     return [text.decode() for text in found]
 
@@ -256,11 +256,11 @@ def test_json_that_is_nested_as_deeply_as_the_converter_accepts_is_projected() -
         child = {"oneOf": [{"type": "null"}, {"type": "integer"}, {"$ref": "#"}]}
         return json_schema(c=child, **properties)
 
-    settings = SchemaSettings(Table({"1": tree(x=INTEGER)}), Framing(Layout.CONFLUENT))
+    settings = SchemaSettings(Table({"1": tree(x=INTEGER)}), WireFormat(Layout.CONFLUENT))
     found = JsonSchemaConverter((), settings)
 
     def nested(levels: int) -> bytes:
-        return framed(1, b'{"x":1,"c":' * levels + b"5" + b"}" * levels)
+        return in_wire_format(1, b'{"x":1,"c":' * levels + b"5" + b"}" * levels)
 
     def is_rejected(levels: int) -> bool:
         return bool(found.convert(pa.array([nested(levels)]), SOURCE).rejected)

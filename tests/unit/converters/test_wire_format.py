@@ -1,4 +1,4 @@
-"""Framing: schema ids in values and in headers, payloads, and rejected rows."""
+"""Wire format: schema ids in values and in headers, payloads, and rejected rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sink_job.api.enums import ApicurioIdType, SchemaIdLocation
 from sink_job.converters import wire_format
-from sink_job.converters.wire_format import Framed, Framing, Layout
+from sink_job.converters.wire_format import InWireFormat, Layout, WireFormat
 
 GUID = UUID("01234567-89ab-cdef-0123-456789abcdef")
 Headers = list[tuple[str, bytes | None]]
@@ -27,24 +27,24 @@ def glue(payload: bytes, compression: int = 0, guid: UUID = GUID) -> bytes:
     return bytes([3, compression]) + guid.bytes + payload
 
 
-def parse(found: Framing, values: list[bytes], headers: list[Headers | None] | None = None) -> Framed:
+def parse(found: WireFormat, values: list[bytes], headers: list[Headers | None] | None = None) -> InWireFormat:
     rows = None
     if headers is not None:
         rows = pa.array([None if h is None else [{"key": k, "value": v} for k, v in h] for h in headers], HEADERS)
     return found.parse(pa.array(values, pa.binary()), rows)
 
 
-def ids(found: Framed) -> list[str | None]:
+def ids(found: InWireFormat) -> list[str | None]:
     return [found.ids[code] if code >= 0 else None for code in found.codes.tolist()]
 
 
-def payloads(found: Framed) -> list[bytes | None]:
+def payloads(found: InWireFormat) -> list[bytes | None]:
     rejected = {row for row, _ in found.rejected}
     return [None if row in rejected else value for row, value in enumerate(found.payload.to_pylist())]
 
 
 def test_confluents_ids_are_numbers_in_the_order_of_their_first_rows() -> None:
-    found = parse(Framing(Layout.CONFLUENT), [confluent(70_000, b"a"), confluent(5, b""), confluent(70_000, b"bc")])
+    found = parse(WireFormat(Layout.CONFLUENT), [confluent(70_000, b"a"), confluent(5, b""), confluent(70_000, b"bc")])
     assert found.ids == ["70000", "5"]
     assert ids(found) == ["70000", "5", "70000"]
     assert found.payload.to_pylist() == [b"a", b"", b"bc"]
@@ -53,14 +53,14 @@ def test_confluents_ids_are_numbers_in_the_order_of_their_first_rows() -> None:
 
 def test_apicurios_ids_have_4_or_8_bytes() -> None:
     narrow, wide = b"\0" + (7).to_bytes(4), b"\0" + (2**31 - 1).to_bytes(8)
-    found = parse(Framing(Layout.APICURIO), [wide + b"a", narrow + b"bcd", b"?", wide])
+    found = parse(WireFormat(Layout.APICURIO), [wide + b"a", narrow + b"bcd", b"?", wide])
     assert ids(found) == ["2147483647", "7", None, "2147483647"]
     assert payloads(found) == [b"a", b"bcd", None, b""]
 
 
 def test_apicurios_ids_in_values_are_content_ids_or_global_ids() -> None:
     values = [b"\0" + (5).to_bytes(4) + b"x", b"\0" + (6).to_bytes(8) + b"y"]
-    settings = {kind: Framing(Layout.APICURIO, use_id=kind) for kind in ApicurioIdType}
+    settings = {kind: WireFormat(Layout.APICURIO, use_id=kind) for kind in ApicurioIdType}
     assert ids(parse(settings[ApicurioIdType.CONTENT_ID], values)) == ["5", "6"]
     assert ids(parse(settings[ApicurioIdType.GLOBAL_ID], values)) == ["global-5", "global-6"]
 
@@ -71,7 +71,7 @@ def test_apicurios_avro_in_json_is_rejected(encoding: bytes | None) -> None:
         [("apicurio.value.contentId", (5).to_bytes(8)), ("apicurio.value.encoding", each)]
         for each in (b"BINARY", encoding)
     ]
-    found = parse(Framing(Layout.APICURIO), [b"a", b"b"], headers)
+    found = parse(WireFormat(Layout.APICURIO), [b"a", b"b"], headers)
     assert ids(found) == ["5", None]
     reason = "the header apicurio.value.encoding is not BINARY: only Avro's binary encoding is supported"
     assert found.rejected == [(1, reason)]
@@ -79,7 +79,7 @@ def test_apicurios_avro_in_json_is_rejected(encoding: bytes | None) -> None:
 
 def test_glues_ids_are_uuids_and_compressed_payloads_are_decompressed() -> None:
     values = [glue(b"plain"), glue(zlib.compress(b"packed"), 5), glue(b"other", guid=UUID(int=1))]
-    found = parse(Framing(Layout.GLUE), values)
+    found = parse(WireFormat(Layout.GLUE), values)
     assert ids(found) == [str(GUID), str(GUID), str(UUID(int=1))]
     assert payloads(found) == [b"plain", b"packed", b"other"]
 
@@ -87,21 +87,21 @@ def test_glues_ids_are_uuids_and_compressed_payloads_are_decompressed() -> None:
 @pytest.mark.parametrize(
     ("layout", "value", "reason"),
     [
-        (Layout.CONFLUENT, b"", "the value is empty; Confluent framing starts with the byte 0"),
-        (Layout.CONFLUENT, b'{"a"', "the value starts with the byte 123; Confluent framing starts with the byte 0"),
-        (Layout.CONFLUENT, b"\0\0\0\0", "the value ends within its 5-byte Confluent framing, after 4 bytes"),
-        (Layout.APICURIO, b"\0" * 4, "the value ends within its 5-byte Apicurio framing, after 4 bytes"),
-        (Layout.GLUE, b"\0" * 20, "the value starts with the byte 0; Glue framing starts with the byte 3"),
-        (Layout.GLUE, b"\3\1" + b"x" * 20, "the value has the compression byte 1; Glue framing has 0 or 5"),
-        (Layout.GLUE, b"\3\0" + b"x" * 15, "the value ends within its 18-byte Glue framing, after 17 bytes"),
+        (Layout.CONFLUENT, b"", "the value is empty; Confluent wire format starts with the byte 0"),
+        (Layout.CONFLUENT, b'{"a"', "the value starts with the byte 123; Confluent wire format starts with the byte 0"),
+        (Layout.CONFLUENT, b"\0\0\0\0", "the value ends within its 5-byte Confluent wire format, after 4 bytes"),
+        (Layout.APICURIO, b"\0" * 4, "the value ends within its 5-byte Apicurio wire format, after 4 bytes"),
+        (Layout.GLUE, b"\0" * 20, "the value starts with the byte 0; Glue wire format starts with the byte 3"),
+        (Layout.GLUE, b"\3\1" + b"x" * 20, "the value has the compression byte 1; Glue wire format has 0 or 5"),
+        (Layout.GLUE, b"\3\0" + b"x" * 15, "the value ends within its 18-byte Glue wire format, after 17 bytes"),
         (Layout.GLUE, glue(b"no zlib", 5), "the value cannot be decompressed: Error -3 while decompressing data: "),
         (Layout.GLUE, glue(zlib.compress(b"x" * 99)[:-3], 5), "it does not end with its zlib stream"),
         (Layout.GLUE, glue(zlib.compress(b"x") + b"y", 5), "it does not end with its zlib stream"),
     ],
 )
-def test_a_value_without_valid_framing_is_rejected_alone(layout: Layout, value: bytes, reason: str) -> None:
+def test_a_value_without_a_valid_wire_format_is_rejected_alone(layout: Layout, value: bytes, reason: str) -> None:
     valid = {Layout.GLUE: glue(b"z"), Layout.CONFLUENT: confluent(1, b"z"), Layout.APICURIO: b"\0" * 9 + b"z"}
-    found = parse(Framing(layout), [valid[layout], value, valid[layout]])
+    found = parse(WireFormat(layout), [valid[layout], value, valid[layout]])
     (rejection,) = found.rejected
     assert rejection[0] == 1
     assert reason in rejection[1]
@@ -111,13 +111,13 @@ def test_a_value_without_valid_framing_is_rejected_alone(layout: Layout, value: 
 
 def test_a_payload_that_expands_beyond_the_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire_format, "MAX_UNCOMPRESSED", 1000)
-    found = parse(Framing(Layout.GLUE), [glue(zlib.compress(b"x" * 1000), 5), glue(zlib.compress(b"x" * 1001), 5)])
+    found = parse(WireFormat(Layout.GLUE), [glue(zlib.compress(b"x" * 1000), 5), glue(zlib.compress(b"x" * 1001), 5)])
     assert found.rejected == [(1, "the value is larger than 1000 bytes when decompressed")]
 
 
 def test_an_id_in_a_header_has_precedence_over_the_value() -> None:
     header: Headers = [("other", b"x"), ("__value_schema_id", b"\1" + GUID.bytes)]
-    found = parse(Framing(Layout.CONFLUENT), [b"whole", confluent(7, b"a"), confluent(8)], [header, [], None])
+    found = parse(WireFormat(Layout.CONFLUENT), [b"whole", confluent(7, b"a"), confluent(8)], [header, [], None])
     assert ids(found) == [str(GUID), "7", "8"]
     assert payloads(found) == [b"whole", b"a", b"x"]
     assert found.ids == [str(GUID), "7", "8"]
@@ -125,27 +125,27 @@ def test_an_id_in_a_header_has_precedence_over_the_value() -> None:
 
 def test_with_ids_in_headers_only_a_record_without_the_header_is_rejected() -> None:
     header: Headers = [("__value_schema_id", b"\1" + GUID.bytes)]
-    found = parse(Framing(Layout.CONFLUENT, SchemaIdLocation.HEADER), [b"a", confluent(7)], [header, []])
+    found = parse(WireFormat(Layout.CONFLUENT, SchemaIdLocation.HEADER), [b"a", confluent(7)], [header, []])
     assert found.rejected == [(1, "the record has no header __value_schema_id")]
     assert ids(found) == [str(GUID), None]
 
 
 def test_with_ids_in_values_only_headers_are_not_read() -> None:
-    found = Framing(Layout.CONFLUENT, SchemaIdLocation.VALUE)
+    found = WireFormat(Layout.CONFLUENT, SchemaIdLocation.VALUE)
     assert not found.needs_headers
     assert ids(parse(found, [confluent(7)], [[("__value_schema_id", b"\1" + GUID.bytes)]])) == ["7"]
 
 
 @pytest.mark.parametrize("value", [None, b"", b"\0" + GUID.bytes, b"\1" + GUID.bytes[:-1]])
 def test_a_header_that_is_not_a_guid_is_a_data_error(value: bytes | None) -> None:
-    found = parse(Framing(Layout.CONFLUENT), [confluent(7), confluent(7)], [[("__value_schema_id", value)], []])
+    found = parse(WireFormat(Layout.CONFLUENT), [confluent(7), confluent(7)], [[("__value_schema_id", value)], []])
     reason = "the header __value_schema_id does not have the byte 1 followed by a 16-byte GUID"
     assert found.rejected == [(0, reason)]
     assert ids(found) == [None, "7"]
 
 
 def test_the_headers_of_keys_have_names_of_their_own() -> None:
-    found = parse(Framing(Layout.CONFLUENT, is_key=True), [b"k"], [[("__key_schema_id", b"\1" + GUID.bytes)]])
+    found = parse(WireFormat(Layout.CONFLUENT, is_key=True), [b"k"], [[("__key_schema_id", b"\1" + GUID.bytes)]])
     assert ids(found) == [str(GUID)]
 
 
@@ -155,23 +155,23 @@ def test_apicurios_headers_have_content_ids_or_global_ids() -> None:
         [("apicurio.value.globalId", (5).to_bytes(8))],
         [("apicurio.value.globalId", (6).to_bytes(8)), ("apicurio.value.contentId", (5).to_bytes(8))],
     ]
-    found = parse(Framing(Layout.APICURIO), [b"a", b"b", b"c"], headers)
+    found = parse(WireFormat(Layout.APICURIO), [b"a", b"b", b"c"], headers)
     assert ids(found) == ["5", "global-5", "5"]
 
 
 def test_the_last_of_several_headers_counts() -> None:
     twice: Headers = [("__value_schema_id", b"\1" + UUID(int=n).bytes) for n in (1, 2)]
-    assert ids(parse(Framing(Layout.CONFLUENT), [b"a"], [twice])) == [str(UUID(int=2))]
+    assert ids(parse(WireFormat(Layout.CONFLUENT), [b"a"], [twice])) == [str(UUID(int=2))]
 
 
 def test_an_empty_batch_has_no_ids() -> None:
-    found = parse(Framing(Layout.CONFLUENT), [])
+    found = parse(WireFormat(Layout.CONFLUENT), [])
     assert (found.ids, len(found.codes), len(found.payload)) == ([], 0, 0)
 
 
 def test_a_slice_of_a_batch_has_the_ids_of_its_own_rows() -> None:
     values = pa.array([confluent(1), confluent(2, b"b"), confluent(3, b"c")], pa.binary())
-    found = Framing(Layout.CONFLUENT).parse(values.slice(1, 2))
+    found = WireFormat(Layout.CONFLUENT).parse(values.slice(1, 2))
     assert (ids(found), payloads(found)) == (["2", "3"], [b"b", b"c"])
 
 
@@ -223,7 +223,7 @@ def test_a_batch_is_parsed_as_its_records_are(
 ) -> None:
     if layout is Layout.GLUE and id_in is SchemaIdLocation.HEADER:
         id_in = SchemaIdLocation.VALUE
-    found = parse(Framing(layout, id_in), [value for value, _ in records], [headers for _, headers in records])
+    found = parse(WireFormat(layout, id_in), [value for value, _ in records], [headers for _, headers in records])
     expected = [reference(layout, id_in, value, headers) for value, headers in records]
     assert ids(found) == [None if one is None else one[0] for one in expected]
     assert payloads(found) == [None if one is None else one[1] for one in expected]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.job_sections import ErrorsSpec
-from sink_job.api.schema_section import UnframedSettings
+from sink_job.api.schema_section import BareValueSettings
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import RegisteredSchema
@@ -39,7 +39,7 @@ LANGUAGES = {"Avro": "AVRO", "JsonSchema": "JSON", "Protobuf": "PROTOBUF"}
 WARNING = "Seats and seats differ by case only, which Athena, Hive and Spark do not distinguish"
 
 
-def shaping(converter: str, output: str) -> ObjectSettings:
+def object_settings(converter: str, output: str) -> ObjectSettings:
     return ObjectSettings.model_validate(
         {
             "format": {"converter": converter, "output": output},
@@ -66,7 +66,7 @@ class Registry:
 
 
 def resolver(converter: str, output: str, text: str | None = None) -> tuple[SchemaResolver, MemoryS3]:
-    values, s3 = SchemaUse.of(shaping(converter, output)), MemoryS3()
+    values, s3 = SchemaUse.of(object_settings(converter, output)), MemoryS3()
     found = SchemaResolver(
         Registry(RegisteredSchema("0", LANGUAGES[converter], text or TEXTS[converter])),
         SchemaStore(cast("S3Client", s3), "topics/_s3sink/flights/"),
@@ -136,9 +136,12 @@ class Table:
 
 def reasons(converter: str, output: str, text: str, *values: bytes) -> list[str]:
     table = Table(RegisteredSchema("7", LANGUAGES[converter], text, (), "flights-value", 2))
-    pipeline = RecordPipeline.of(shaping(converter, output), ErrorsSpec(), SchemaStores(table))
-    framed = [b"\0\0\0\0\7" + value for value in values]
-    columns: dict[str, Any] = {"offset": pa.array(range(len(framed)), pa.int64()), "value": pa.array(framed)}
+    pipeline = RecordPipeline.of(object_settings(converter, output), ErrorsSpec(), SchemaStores(table))
+    in_wire_format = [b"\0\0\0\0\7" + value for value in values]
+    columns: dict[str, Any] = {
+        "offset": pa.array(range(len(in_wire_format)), pa.int64()),
+        "value": pa.array(in_wire_format),
+    }
     return [each.message for each in pipeline.prepare(pa.RecordBatch.from_pydict(columns), 0, TP).errors]
 
 
@@ -171,7 +174,7 @@ def test_a_message_that_a_schema_lacks_is_rejected_with_the_schema() -> None:
 
 def test_the_schema_of_a_manifest_is_not_named_in_rejections() -> None:
     settings = ObjectSettings.model_validate({"format": {"converter": "Avro"}, "rotation": {"flushSize": 10}})
-    settings = settings.model_copy(update={"unframed": UnframedSettings(id="text-1")})
+    settings = settings.model_copy(update={"bare_values": BareValueSettings(id="text-1")})
     table = Table(RegisteredSchema("text-1", "AVRO", json.dumps(AVRO)))
     columns: dict[str, Any] = {"offset": pa.array([0], pa.int64()), "value": pa.array([b"\2"])}
     pipeline = RecordPipeline.of(settings, ErrorsSpec(), SchemaStores(table))

@@ -1,4 +1,4 @@
-"""Kafka records with keys and headers, and their envelopes as an independent reference writes them, one by one."""
+"""Kafka records with keys and headers, and their envelopes as an independent reference writes them, row-wise."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sink_job.avro.encoder import TIMESTAMP_MS
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
 from sink_job.writer.schema_stores import SchemaStores
 from tests.unit.avro.avro_data import Table
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 
 TP: Final = TopicPartition('t"ä', 300)
 FIRST: Final = 126
 """The first offset: those of a batch have different lengths as Avro data."""
-FRAMING: Final = {"type": "Confluent", "subjects": "TopicName", "idIn": "Value"}
+WIRE_FORMAT: Final = {"type": "Confluent", "subjects": "TopicName", "idIn": "Value"}
 TYPES: Final = ("CreateTime", "LogAppendTime")
 _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -55,12 +55,12 @@ def pipeline(
     *,
     mode: SchemaCompatibility = SchemaCompatibility.NONE,
     on_null: OnNullValue = OnNullValue.FAIL,
-    framing: dict[str, Any] | None = None,
+    wire_format: dict[str, Any] | None = None,
     partitioner: dict[str, Any] | None = None,
     **of_format: Any,
 ) -> RecordPipeline:
     """The pipeline of a sink with these settings of its format."""
-    sections = shaping(format={"envelope": True, **of_format}, framing=framing, partitioner=partitioner)
+    sections = object_settings(format={"envelope": True, **of_format}, wire_format=wire_format, partitioner=partitioner)
     sections = sections.model_copy(update={"schema_compatibility": mode})
     return RecordPipeline.of(sections, ErrorsSpec(on_null_value=on_null), SchemaStores(table))
 

@@ -1,4 +1,4 @@
-"""Longs of Avro by column."""
+"""Longs of Avro column-wise."""
 
 from __future__ import annotations
 

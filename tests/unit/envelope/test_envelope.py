@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from sink_job.api.enums import ConverterType, OnNullValue, SchemaCompatibility
 from sink_job.rotation.types import ObjectId
 from sink_job.writer.record_pipeline import RecordPipeline
-from tests.unit.avro.avro_data import Table, datum, encode, framed, record, registered, samples
+from tests.unit.avro.avro_data import Table, datum, encode, in_wire_format, record, registered, samples
 from tests.unit.envelope.enveloped import (
     FIRST,
-    FRAMING,
     TP,
+    WIRE_FORMAT,
     Consumed,
     around,
     base64_text,
@@ -37,16 +37,16 @@ from tests.unit.envelope.enveloped import (
 FLIGHT = record(("number", "long"), ("carrier", ["null", "string"]), name="example.Flight")
 KEY = record(("id", "long"), name="example.Key")
 TABLE = Table({"1": registered(FLIGHT, version=1), "key-5": registered(KEY, "key-5", version=1)})
-AVRO: dict[str, Any] = {"converter": "Avro", "framing": FRAMING}
+AVRO: dict[str, Any] = {"converter": "Avro", "wire_format": WIRE_FORMAT}
 OUTPUTS = ["Avro", "Parquet"]
 
 
 def flight(number: int) -> bytes:
-    return framed(1, datum(FLIGHT, {"number": number, "carrier": None if number % 2 else "ä"}))
+    return in_wire_format(1, datum(FLIGHT, {"number": number, "carrier": None if number % 2 else "ä"}))
 
 
 def avro_key(number: int, schema_id: int = 5, schema: Any = KEY) -> bytes:
-    return framed(schema_id, datum(schema, {"id": number}))
+    return in_wire_format(schema_id, datum(schema, {"id": number}))
 
 
 def object_of(found: RecordPipeline, records: Sequence[Consumed]) -> bytes:
@@ -158,7 +158,7 @@ def test_the_size_of_a_record_is_that_of_its_envelope() -> None:
     assert prepared.rows.sizes.tolist() == [len(row) for row in prepared.encoded.to_pylist()]
 
 
-# -- any records, against a reference that encodes them one by one -----------------------------------------------------
+# -- any records, against a reference that encodes them row-wise -----------------------------------------------------
 
 VALUES = st.sampled_from([b'{"a":1}', b"[]", b'"x"', b" 1", b'{"a":\n1}', b"false"])
 
@@ -178,7 +178,9 @@ def test_avro_data_are_those_of_a_reference_before_the_data_of_the_value_as_it_c
 ) -> None:
     schema, values = sample
     payloads = encode(schema, values)
-    records = [data.draw(around(st.just(framed(1, each)), st.none() | st.binary(max_size=6))) for each in payloads]
+    records = [
+        data.draw(around(st.just(in_wire_format(1, each)), st.none() | st.binary(max_size=6))) for each in payloads
+    ]
     table = Table({"1": registered(schema, version=1)})
     alone = prepare(pipeline(table, **AVRO, output="Avro", envelope=False), records)
     enveloped = prepare(pipeline(table, **AVRO, output="Avro"), records)
@@ -199,7 +201,9 @@ def test_fastavro_reads_keys_and_values_of_any_schema(
     """Names of types are in both schemas, with different content."""
     assume(is_readable(of_values) and is_readable(of_keys))
     values, keys = (encode(schema, given) for schema, given in (of_values, of_keys))
-    records = [Consumed(framed(1, value), framed(5, key)) for value, key in zip(values, keys, strict=False)]
+    records = [
+        Consumed(in_wire_format(1, value), in_wire_format(5, key)) for value, key in zip(values, keys, strict=False)
+    ]
     table = Table({"1": registered(of_values[0], version=1), "key-5": registered(of_keys[0], "key-5", version=1)})
     found = pipeline(table, **AVRO, output="Avro", keyConverter="Avro")
     prepared = prepare(found, records)
@@ -247,7 +251,7 @@ def of_producer(sample: tuple[Any, list[Any]], data: bytes) -> object:
 )
 def test_a_key_in_json_has_the_form_of_a_value(converter: ConverterType, key: bytes | None, text: bytes) -> None:
     one = Consumed(b"1", key)
-    found = pipeline(TABLE, framing=FRAMING, keyConverter=str(converter))
+    found = pipeline(TABLE, wire_format=WIRE_FORMAT, keyConverter=str(converter))
     assert rows(found, [one]) == [json_row(one, 0, b"1", text)]
 
 
@@ -297,7 +301,7 @@ NULLABLE_KEYS: list[tuple[Any, list[Any]]] = [
 def test_keys_of_one_schema_that_can_be_null_are_in_one_object(schema: Any, values: list[Any]) -> None:
     table = Table({**TABLE.schemas, "key-7": registered(schema, "key-7", version=1)})
     found = pipeline(table, **AVRO, output="Avro", keyConverter="Avro")
-    body = object_of(found, [Consumed(flight(0), framed(7, datum(schema, each))) for each in values])
+    body = object_of(found, [Consumed(flight(0), in_wire_format(7, datum(schema, each))) for each in values])
     read_back = [each["key"] for each in read("Avro", body)]
     assert read_back == values
 
@@ -356,14 +360,14 @@ def test_a_schema_that_is_too_deep_within_an_envelope_is_a_data_error(output: st
     for depth, is_valid in ((deepest, True), (deepest + 1, False)):
         schema = nested(depth)
         found = pipeline(Table({"1": registered(schema, version=1)}), **AVRO, output=output)
-        prepared = prepare(found, [Consumed(framed(1, datum(schema, nested_value(depth))))])
+        prepared = prepare(found, [Consumed(in_wire_format(1, datum(schema, nested_value(depth))))])
         assert (prepared.errors == []) == is_valid, prepared.errors
 
 
 def test_a_recursive_value_is_rejected_in_parquet_with_its_field() -> None:
     tree = record(("next", ["null", "Tree"]), name="Tree")
     table = Table({"1": registered(tree, version=1)})
-    value = framed(1, datum(tree, {"next": {"next": None}}))
+    value = in_wire_format(1, datum(tree, {"next": {"next": None}}))
     (error,) = prepare(pipeline(table, **AVRO, output="Parquet"), [Consumed(value)]).errors
     assert error.message.startswith("Parquet cannot express the field value.next: its schema is recursive")
     body = object_of(pipeline(table, **AVRO, output="Avro"), [Consumed(value)])
@@ -372,7 +376,7 @@ def test_a_recursive_value_is_rejected_in_parquet_with_its_field() -> None:
 
 def test_a_value_that_is_no_struct_can_be_in_parquet_within_an_envelope() -> None:
     found = pipeline(Table({"1": registered("long", version=1)}), **AVRO, output="Parquet")
-    body = object_of(found, [Consumed(framed(1, datum("long", n))) for n in (5, -6)])
+    body = object_of(found, [Consumed(in_wire_format(1, datum("long", n))) for n in (5, -6)])
     assert [each["value"] for each in read("Parquet", body)] == [5, -6]
 
 
@@ -385,7 +389,7 @@ VERSIONS = Table({**TABLE.schemas, "2": registered(NEWER, 2, version=2)})
 @pytest.mark.parametrize("output", ["Json", *OUTPUTS])
 def test_a_value_is_projected_within_its_envelope(output: str) -> None:
     found = pipeline(VERSIONS, **AVRO, output=output, mode=SchemaCompatibility.BACKWARD)
-    older, newer = flight(0), framed(2, datum(NEWER, {"number": 1, "carrier": None, "seats": 9}))
+    older, newer = flight(0), in_wire_format(2, datum(NEWER, {"number": 1, "carrier": None, "seats": 9}))
     prepared = prepare(found, [Consumed(newer, b"k"), Consumed(older, b"l", [("h", b"x")])])
     assert prepared.projection is not None
     (target,) = {prepared.rows.schema_ids[int(prepared.rows.schemas[0])]} if prepared.rows.schemas is not None else {}
@@ -394,7 +398,9 @@ def test_a_value_is_projected_within_its_envelope(output: str) -> None:
         found,
         [
             Consumed(newer, b"k"),
-            Consumed(framed(2, datum(NEWER, {"number": 0, "carrier": "ä", "seats": None})), b"l", [("h", b"x")]),
+            Consumed(
+                in_wire_format(2, datum(NEWER, {"number": 0, "carrier": "ä", "seats": None})), b"l", [("h", b"x")]
+            ),
         ],
     )
     assert encoded.to_pylist() == expected.encoded.to_pylist()

@@ -9,7 +9,7 @@ from typing import Any
 import fastavro
 
 from sink_job.api.job_sections import ErrorsSpec
-from sink_job.api.schema_section import INFERRED_ID, UnframedSettings
+from sink_job.api.schema_section import INFERRED_ID, BareValueSettings
 from sink_job.avro.from_connect import avro_schema
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema
@@ -17,7 +17,7 @@ from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.schema_stores import SchemaStores
 from tests.unit.avro.avro_data import Table
 from tests.unit.envelope.enveloped import Consumed, fields, prepare
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 
 FIELDS = '[{"name":"a","type":"int64","optional":true}]'
 RECORDS = [Consumed(b"1"), Consumed(b'{"a": 1}', b"k"), Consumed(b'{"a": 2, "b": 3}', b"k")]
@@ -25,7 +25,7 @@ RECORDS = [Consumed(b"1"), Consumed(b'{"a": 1}', b"k"), Consumed(b'{"a": 2, "b":
 
 def pipeline(table: Table) -> RecordPipeline:
     given = {"envelope": True, "converter": "Json", "output": "Avro", "inference": "Once", "unknownFields": "Json"}
-    sections = shaping(format=given).model_copy(update={"unframed": UnframedSettings(id=INFERRED_ID)})
+    sections = object_settings(format=given).model_copy(update={"bare_values": BareValueSettings(id=INFERRED_ID)})
     return RecordPipeline.of(sections, ErrorsSpec(), SchemaStores(table))
 
 

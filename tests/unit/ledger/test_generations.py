@@ -16,7 +16,7 @@ from sink_job.ledger.generations import (
     ledger_of,
     new_topics_dir,
     open_object_ranges,
-    shaping_below,
+    settings_below,
     without_open_bytes,
 )
 from sink_job.ledger.offset_checksum import checksum_range
@@ -118,16 +118,17 @@ def test_the_intent_covers_the_first_offsets_of_open_objects() -> None:
 
 @pytest.mark.parametrize(("topics_dir", "expected"), [("lake", "lake/generation=2"), ("", "generation=2")])
 def test_a_new_prefix_is_below_the_topics_dir_of_the_sink(topics_dir: str, expected: str) -> None:
-    shaping = ObjectSettings(s3=KeySettings(topics_dir=topics_dir))
-    assert new_topics_dir(shaping, 2) == expected
+    object_settings = ObjectSettings(s3=KeySettings(topics_dir=topics_dir))
+    assert new_topics_dir(object_settings, 2) == expected
     assert (
-        ObjectSettings.model_validate_json(shaping_below(shaping, expected).model_dump_json()).s3.topics_dir == expected
+        ObjectSettings.model_validate_json(settings_below(object_settings, expected).model_dump_json()).s3.topics_dir
+        == expected
     )
 
 
 def test_without_a_reset_settings_and_metadata_are_unchanged() -> None:
-    shaping = ObjectSettings()
-    assert shaping_below(shaping, None) is shaping
+    object_settings = ObjectSettings()
+    assert settings_below(object_settings, None) is object_settings
     assert generation_metadata(1) == ""
 
 

@@ -281,13 +281,13 @@ def test_the_owner_of_a_ledger_may_use_topics_that_the_owner_before_it_did_not_r
     previous: MemorySinkFixture,
 ) -> None:
     s3: Any = previous.s3
-    shaping, first = previous.sink.shaping(), previous.owner
-    ownership.claim_topics(s3, shaping, first, ["other"])
+    object_settings, first = previous.sink.object_settings(), previous.owner
+    ownership.claim_topics(s3, object_settings, first, ["other"])
 
     def claim(owner: Owner, predecessor: Owner, topics: list[str]) -> None:
         succession = command_access(previous, predecessor).succession
         former = ownership.claim_ledger(s3, previous.root, owner, succession=succession)
-        ownership.claim_topics(s3, shaping, owner, topics, succession=succession, former=former)
+        ownership.claim_topics(s3, object_settings, owner, topics, succession=succession, former=former)
 
     third = Owner(SECOND.cluster, SECOND.namespace, "third", SECOND.sink_id)
     claim(SECOND, first, ["log"])

@@ -24,7 +24,7 @@ from sink_job.formats.datum_rows import LengthPrefixed
 from sink_job.parquet.container import ParquetCodec, ParquetContainer, parquet_codec
 from sink_job.parquet.table_reader import ParquetTableReader
 from tests.unit.formats.test_datum_rows import in_rounds, parts_of
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 
 DATUMS = DatumSettings(OutputFormat.PARQUET)
 TEXT = Schema(SchemaType.STRING, optional=True)
@@ -183,8 +183,8 @@ def test_filters_are_a_setting_of_an_object() -> None:
     """A driver with other filters first finishes the open objects (P8)."""
     form = {"converter": "ConnectJson", "output": "Parquet"}
     assert (
-        shaping(format={**form, "parquet": {"bloomFilters": ["a.b"]}}).model_dump_json()
-        != shaping(format=form).model_dump_json()
+        object_settings(format={**form, "parquet": {"bloomFilters": ["a.b"]}}).model_dump_json()
+        != object_settings(format=form).model_dump_json()
     )
 
 

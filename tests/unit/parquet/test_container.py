@@ -213,7 +213,7 @@ def enum_block(records: list[dict[str, Any]], *, dictionary: bool) -> bytes:
 
 
 @pytest.mark.parametrize("dictionary", [True, False])
-@pytest.mark.parametrize("count", [2, 100], ids=["one by one", "by column"])
+@pytest.mark.parametrize("count", [2, 100], ids=["row-wise", "column-wise"])
 def test_enums_are_texts_for_a_reader(dictionary: bool, count: int) -> None:
     a, b, _ = SYMBOLS
     one: dict[str, Any] = {"e": a, "l": [b, None], "m": {a: b}, "s": {"e": b}}

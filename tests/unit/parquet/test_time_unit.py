@@ -24,7 +24,7 @@ from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.envelope.schema import KEY_BYTES, envelope_schema
 from sink_job.formats.datum_rows import LengthPrefixed
 from tests.unit.formats.test_datum_rows import parts_of
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 
 AT = Schema(SchemaType.INT64, name=logical_types.TIMESTAMP, version=logical_types.VERSION, optional=True)
 TIME = Schema(SchemaType.INT32, name=logical_types.TIME, version=logical_types.VERSION)
@@ -78,7 +78,7 @@ READERS: dict[str, Callable[[Path], pa.Table]] = {
 }
 
 
-@pytest.mark.parametrize("count", [1, 10], ids=["one by one", "by column"])
+@pytest.mark.parametrize("count", [1, 10], ids=["row-wise", "column-wise"])
 @pytest.mark.parametrize("unit", TimeUnit)
 @pytest.mark.parametrize("reader", READERS)
 def test_a_reader_finds_the_same_instants_with_both_units(
@@ -132,9 +132,9 @@ def test_the_unit_is_a_setting_of_an_object_and_its_default_is_micros() -> None:
     """A driver with another value first finishes the open objects (P8)."""
     form = {"converter": "ConnectJson", "output": "Parquet"}
     default, micros, other = (
-        shaping(format={**form, **unit}).model_dump_json()
+        object_settings(format={**form, **unit}).model_dump_json()
         for unit in ({}, {"parquet": {"timeUnit": "Micros"}}, {"parquet": {"timeUnit": "AsSchema"}})
     )
     assert default == micros
     assert other != micros
-    assert shaping(format={"converter": "ConnectJson"}).format.parquet is None
+    assert object_settings(format={"converter": "ConnectJson"}).format.parquet is None

@@ -9,23 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.partitioning.object_keys import ObjectName, extension, object_key, parse_key, path_elements, topic_prefix
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 
 
 def test_a_key_consists_of_topics_dir_topic_path_and_a_file_name_with_the_first_offset() -> None:
-    assert object_key(shaping(), "flights", "year=2024/month=05", 3, 17) == (
+    assert object_key(object_settings(), "flights", "year=2024/month=05", 3, 17) == (
         "topics/flights/year=2024/month=05/flights+3+0000000017.json"
     )
 
 
 def test_a_key_without_a_topics_dir_starts_with_the_topic() -> None:
-    bare = shaping(s3={"topicsDir": ""})
+    bare = object_settings(s3={"topicsDir": ""})
     assert object_key(bare, "t", "p", 0, 0) == "t/p/t+0+0000000000.json"
     assert topic_prefix(bare, "t") == "t/"
 
 
 def test_delimiters_and_the_pad_width_are_configurable() -> None:
-    chosen = shaping(s3={"directoryDelimiter": "|", "fileDelimiter": "_", "offsetPadWidth": 3, "topicsDir": "a/b"})
+    chosen = object_settings(
+        s3={"directoryDelimiter": "|", "fileDelimiter": "_", "offsetPadWidth": 3, "topicsDir": "a/b"}
+    )
     assert object_key(chosen, "t", "x=1|y=2", 0, 5) == "a/b|t|x=1|y=2|t_0_005.json"
     assert topic_prefix(chosen, "t") == "a/b|t|"
     assert path_elements(chosen, "x=1|y=2") == ["x=1", "y=2"]
@@ -33,7 +35,7 @@ def test_delimiters_and_the_pad_width_are_configurable() -> None:
 
 @pytest.mark.parametrize(("width", "expected"), [(0, "12345"), (3, "12345"), (5, "12345"), (8, "00012345")])
 def test_an_offset_is_padded_and_never_truncated(width: int, expected: str) -> None:
-    key = object_key(shaping(s3={"offsetPadWidth": width}), "t", "p", 0, 12345)
+    key = object_key(object_settings(s3={"offsetPadWidth": width}), "t", "p", 0, 12345)
     assert key == f"topics/t/p/t+0+{expected}.json"
 
 
@@ -56,7 +58,7 @@ def test_an_offset_is_padded_and_never_truncated(width: int, expected: str) -> N
     ],
 )
 def test_a_key_ends_in_format_and_compression(settings: dict[str, Any], expected: str) -> None:
-    assert extension(shaping(format=settings)) == expected
+    assert extension(object_settings(format=settings)) == expected
 
 
 delimiters = st.sampled_from(["/", "|", "--", "::"])
@@ -82,7 +84,7 @@ def test_a_key_is_parsed_into_its_parts(
     partition: int,
     first: int,
 ) -> None:
-    settings = shaping(
+    settings = object_settings(
         s3={"directoryDelimiter": directory, "fileDelimiter": file, "topicsDir": topics_dir, "offsetPadWidth": width}
     )
     key = object_key(settings, topic, directory.join(path), partition, first)
@@ -105,20 +107,20 @@ def test_a_key_is_parsed_into_its_parts(
     ],
 )
 def test_a_key_that_the_sink_does_not_write_is_not_parsed(key: str) -> None:
-    assert parse_key(shaping(), key) is None
+    assert parse_key(object_settings(), key) is None
 
 
 def test_a_path_that_resembles_the_topic_is_distinguished_from_it() -> None:
-    key = object_key(shaping(), "t", "t/x/t", 0, 5)
-    assert parse_key(shaping(), key) == ObjectName("t", "t/x/t", 0, 5)
+    key = object_key(object_settings(), "t", "t/x/t", 0, 5)
+    assert parse_key(object_settings(), key) == ObjectName("t", "t/x/t", 0, 5)
 
 
 def test_a_topic_name_that_contains_the_delimiter_is_parsed() -> None:
-    settings = shaping(s3={"directoryDelimiter": "-", "fileDelimiter": "+"})
+    settings = object_settings(s3={"directoryDelimiter": "-", "fileDelimiter": "+"})
     key = object_key(settings, "a-b-a", "partition=0", 0, 5)
     assert parse_key(settings, key) == ObjectName("a-b-a", "partition=0", 0, 5)
 
 
 @pytest.mark.parametrize("numbers", [f"{2**31}+0000000000", f"0+{2**63}"])
 def test_a_key_with_a_number_beyond_kafkas_maxima_is_not_parsed(numbers: str) -> None:
-    assert parse_key(shaping(), f"topics/t/p/t+{numbers}.json") is None
+    assert parse_key(object_settings(), f"topics/t/p/t+{numbers}.json") is None

@@ -14,13 +14,13 @@ from sink_job.plain.schemaless import NotFinite
 from sink_job.records.batch import REJECTED, REJECTED_PATH
 from sink_job.records.fields import MISSING
 from tests.unit.rotation.clocks import at
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 
 DAILY = "'year'=YYYY/'month'=MM/'day'=dd"
 
 
 def partitioner(delimiter: str = "/", **settings: Any) -> PathPartitioner:
-    return PathPartitioner.of(shaping(partitioner=settings, s3={"directoryDelimiter": delimiter}))
+    return PathPartitioner.of(object_settings(partitioner=settings, s3={"directoryDelimiter": delimiter}))
 
 
 def partition(

@@ -14,7 +14,7 @@ from sink_job.connect.json_encoder import DEFAULT_OPTIONS, JsonOptions
 from sink_job.connect.schema import RegisteredSchema, SchemaReference
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.protobuf.compiler import compile_schema
 from sink_job.protobuf.converter import ProtobufConverter
 from tests.unit.avro.avro_data import Table, texts
@@ -52,7 +52,7 @@ def message(schema: RegisteredSchema, name: str = "M") -> Any:
     return classes(schema)[name]()
 
 
-def framed(data: bytes, schema_id: int = 1, indexes: bytes = b"\0") -> bytes:
+def in_wire_format(data: bytes, schema_id: int = 1, indexes: bytes = b"\0") -> bytes:
     return b"\0" + schema_id.to_bytes(4) + indexes + data
 
 
@@ -63,8 +63,8 @@ def converter(
     options: JsonOptions = DEFAULT_OPTIONS,
 ) -> ProtobufConverter:
     table = Table({schema.id: schema for schema in schemas})
-    framing = Framing(Layout.CONFLUENT, chooses_message=True)
-    return ProtobufConverter(fields, SchemaSettings(table, framing, output=output, options=options))
+    wire_format = WireFormat(Layout.CONFLUENT, chooses_message=True)
+    return ProtobufConverter(fields, SchemaSettings(table, wire_format, output=output, options=options))
 
 
 def convert(found: ProtobufConverter, values: list[bytes | None]) -> Converted:
@@ -73,7 +73,7 @@ def convert(found: ProtobufConverter, values: list[bytes | None]) -> Converted:
 
 def convert_all(schema: RegisteredSchema, messages: list[Any], options: JsonOptions = DEFAULT_OPTIONS) -> Converted:
     """Converts messages of the first type of a schema."""
-    return convert(converter(schema, options=options), [framed(each.SerializeToString()) for each in messages])
+    return convert(converter(schema, options=options), [in_wire_format(each.SerializeToString()) for each in messages])
 
 
 LINE = proto3("message M { int64 a = 1; optional string b = 2; }")
@@ -96,6 +96,6 @@ def written(schema: RegisteredSchema, text: str, options: JsonOptions = DEFAULT_
 
 def reason(schema: RegisteredSchema, data: bytes) -> str:
     """The reason for which a message is rejected, alone among others."""
-    found = convert(converter(schema), [framed(b""), framed(data), framed(b"")])
+    found = convert(converter(schema), [in_wire_format(b""), in_wire_format(data), in_wire_format(b"")])
     assert [row for row, _ in found.rejected] == [1]
     return found.rejected[0][1]

@@ -1,4 +1,4 @@
-"""Decoding by column is equal to decoding one by one, for valid and for damaged data, and both to Google's JSON."""
+"""Decoding column-wise is equal to decoding row-wise, for valid and for damaged data, and both to Google's JSON."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from sink_job.connect.schema import RegisteredSchema, SchemaReference
 from sink_job.converters.base import BatchSource
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.protobuf.converter import ProtobufConverter
 from tests.unit.avro.avro_data import Table, texts
 from tests.unit.protobuf.protobuf_data import classes, registered
@@ -95,8 +95,8 @@ def expected(number: int) -> dict[str, Any]:
 def test_what_confluents_serializer_writes_is_read(config: dict[str, Any]) -> None:
     registry = Registry()
     values, headers = registry.serialize("example.Flight", [flight(number) for number in range(40)], **config)
-    framing = Framing(Layout.CONFLUENT, chooses_message=True)
-    converter = ProtobufConverter((), SchemaSettings(registry.table(), framing))
+    wire_format = WireFormat(Layout.CONFLUENT, chooses_message=True)
+    converter = ProtobufConverter((), SchemaSettings(registry.table(), wire_format))
     found = converter.convert(pa.array(values, pa.binary()), BatchSource("t", pa.array(headers, HEADERS)))
     assert (found.rejected, found.unresolved) == ([], [])
     assert [json.loads(text or b"") for text in texts(found)] == [expected(number) for number in range(40)]

@@ -15,7 +15,7 @@ from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.json_encoder import DEFAULT_OPTIONS
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.protobuf.converter import ProtobufConverter, ProtobufRowDecoder, compiled, decoder_of
 from sink_job.protobuf.to_connect import connect_schema
 from sink_job.records.fields import MISSING
@@ -26,7 +26,7 @@ from tests.unit.protobuf.protobuf_data import (
     classes,
     convert,
     converter,
-    framed,
+    in_wire_format,
     message,
     proto3,
     registered,
@@ -34,11 +34,11 @@ from tests.unit.protobuf.protobuf_data import (
 )
 
 
-@pytest.fixture(params=["by column", "one by one"], autouse=True, scope="module")
+@pytest.fixture(params=["column-wise", "row-wise"], autouse=True, scope="module")
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Each behaviour holds in both ways of decoding."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columnar, "MIN_ROWS", 0 if request.param == "by column" else 1 << 60)
+        patch.setattr(columnar, "MIN_ROWS", 0 if request.param == "column-wise" else 1 << 60)
         yield
 
 
@@ -47,7 +47,7 @@ def line(a: int, b: str | None = None) -> bytes:
     value.a = a
     if b is not None:
         value.b = b
-    return framed(value.SerializeToString())
+    return in_wire_format(value.SerializeToString())
 
 
 # -- projection --------------------------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def test_values_of_any_message_are_written_under_another_schema() -> None:
     old = proto3("message N { int32 n = 1; } message M { int32 a = 1; }")
     new = msgspec.structs.replace(proto3("message M { int64 a = 1; optional string b = 2; }"), id="2")
     found = converter(old, new)
-    values = pa.array([framed(b"\x08\5", indexes=b"\2\2"), framed(b"\x08\7\x12\1x", 2)], pa.binary())
+    values = pa.array([in_wire_format(b"\x08\5", indexes=b"\2\2"), in_wire_format(b"\x08\7\x12\1x", 2)], pa.binary())
     target = connect_schema(compiled(new).named("M"), 2)
     assert found.project(values, SOURCE, target).to_pylist() == [b'{"a":5,"b":null}', b'{"a":7,"b":"x"}']
 
@@ -83,14 +83,21 @@ SEVERAL = proto3(
     ],
 )
 def test_message_indexes_choose_the_message(indexes: bytes, data: bytes, text: bytes, name: str) -> None:
-    found = convert(converter(SEVERAL), [framed(data, indexes=indexes)])
+    found = convert(converter(SEVERAL), [in_wire_format(data, indexes=indexes)])
     assert texts(found) == [text]
     assert found.schemas is not None
     assert [schema.name for schema in found.schemas.schemas] == [name]
 
 
 def test_each_message_of_a_schema_is_a_schema_of_its_records() -> None:
-    values = [framed(b""), framed(b"", indexes=b"\2\2"), None, framed(b""), b"", framed(b"", indexes=b"\2\6")]
+    values = [
+        in_wire_format(b""),
+        in_wire_format(b"", indexes=b"\2\2"),
+        None,
+        in_wire_format(b""),
+        b"",
+        in_wire_format(b"", indexes=b"\2\6"),
+    ]
     found = convert(converter(SEVERAL), values)
     assert found.schemas is not None
     assert found.schemas.codes.tolist() == [0, 1, -1, 0, -1, -1]
@@ -101,11 +108,11 @@ def test_each_message_of_a_schema_is_a_schema_of_its_records() -> None:
 def test_message_indexes_can_be_in_a_header_behind_the_guid() -> None:
     guid = "00000000-0000-0000-0000-000000000007"
     table = Table({guid: SEVERAL})
-    framing = Framing(Layout.CONFLUENT, SchemaIdLocation.EITHER, chooses_message=True)
-    found = ProtobufConverter((), SchemaSettings(table, framing))
+    wire_format = WireFormat(Layout.CONFLUENT, SchemaIdLocation.EITHER, chooses_message=True)
+    found = ProtobufConverter((), SchemaSettings(table, wire_format))
     header = {"key": "__value_schema_id", "value": b"\1" + bytes(15) + b"\7\2\2"}
     headers = pa.array([[header], []], pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
-    values = pa.array([b"\x08\5", framed(b"")], pa.binary())
+    values = pa.array([b"\x08\5", in_wire_format(b"")], pa.binary())
     converted = found.convert(values, protobuf_source(headers))
     assert converted.unresolved == [(1, "1")]
     assert texts(converted)[0] == b'{"b":5}'
@@ -117,12 +124,12 @@ def protobuf_source(headers: pa.ListArray) -> Any:
 
 def test_a_schema_of_another_language_is_rejected() -> None:
     schema = RegisteredSchema("1", "AVRO", '"long"')
-    ((_, why),) = convert(converter(schema), [framed(b"")]).rejected
+    ((_, why),) = convert(converter(schema), [in_wire_format(b"")]).rejected
     assert why == "schema 1 is AVRO, but format.converter is Protobuf"
 
 
 def test_a_text_that_does_not_compile_is_a_data_error_of_its_records() -> None:
-    found = convert(converter(registered("message M {", 2), LINE), [framed(b"", 2), line(1)])
+    found = convert(converter(registered("message M {", 2), LINE), [in_wire_format(b"", 2), line(1)])
     assert [(row, why.partition(" valid: ")[0]) for row, why in found.rejected] == [
         (0, "schema 2 cannot be used: its text is not")
     ]
@@ -130,19 +137,19 @@ def test_a_text_that_does_not_compile_is_a_data_error_of_its_records() -> None:
 
 
 def test_a_schema_without_a_message_is_rejected() -> None:
-    ((_, why),) = convert(converter(registered("syntax = 'proto3'; enum E { A = 0; }")), [framed(b"")]).rejected
+    ((_, why),) = convert(converter(registered("syntax = 'proto3'; enum E { A = 0; }")), [in_wire_format(b"")]).rejected
     assert why == "schema 1 cannot be used: it has no message"
 
 
 def test_with_bytes_output_the_values_are_as_they_came() -> None:
-    values = [line(1), framed(b"\x08"), None]
+    values = [line(1), in_wire_format(b"\x08"), None]
     found = convert(converter(LINE, output=OutputFormat.BYTES), values)
     assert texts(found) == [line(1), None, None] or found.nulls is not None
     assert found.values[0].as_py() == line(1)
     assert [row for row, _ in found.rejected] == [1]
 
 
-def test_an_empty_value_has_no_framing_and_a_tombstone_no_value() -> None:
+def test_an_empty_value_has_no_wire_format_and_a_tombstone_no_value() -> None:
     found = convert(converter(LINE), [None, b""])
     assert found.nulls is not None
     assert found.nulls.tolist() == [True, False]
@@ -150,12 +157,15 @@ def test_an_empty_value_has_no_framing_and_a_tombstone_no_value() -> None:
 
 
 def test_an_empty_message_has_the_default_of_each_field() -> None:
-    assert texts(convert(converter(LINE), [framed(b"")])) == [b'{"a":0,"b":null}']
+    assert texts(convert(converter(LINE), [in_wire_format(b"")])) == [b'{"a":0,"b":null}']
 
 
 def test_a_wrapper_as_the_whole_message_is_its_value() -> None:
     text = "syntax = 'proto3'; package google.protobuf; message StringValue { string value = 1; }"
-    assert texts(convert(converter(registered(text)), [framed(b"\x0a\1x"), framed(b"")])) == [b'"x"', b'""']
+    assert texts(convert(converter(registered(text)), [in_wire_format(b"\x0a\1x"), in_wire_format(b"")])) == [
+        b'"x"',
+        b'""',
+    ]
 
 
 # -- fields ------------------------------------------------------------------------------------------------------------
@@ -167,7 +177,7 @@ def test_fields_are_those_of_the_schema() -> None:
     )
     names = ("a", "b", "n.x", "k_0.o", "o", "missing")
     values = [set_text(message(schema), text) for text in ("a: 1 b: 'x' n { x: 2 } o: 3", "")]
-    found = convert(converter(schema, fields=names), [framed(each.SerializeToString()) for each in values])
+    found = convert(converter(schema, fields=names), [in_wire_format(each.SerializeToString()) for each in values])
     assert found.fields == {
         "a": [1, 0],
         "b": ["x", None],
@@ -181,21 +191,21 @@ def test_fields_are_those_of_the_schema() -> None:
 def test_fields_are_the_same_by_column() -> None:
     names = ("a", "n.x", "missing")
     schema = proto3("message M { int32 a = 1; N n = 2; } message N { int32 x = 1; }")
-    value = framed(set_text(message(schema), "a: 1 n { x: 2 }").SerializeToString())
+    value = in_wire_format(set_text(message(schema), "a: 1 n { x: 2 }").SerializeToString())
     found = convert(converter(schema, fields=names), [value] * 20)
     assert found.fields == {"a": [1] * 20, "n.x": [2] * 20, "missing": [MISSING] * 20}
 
 
 def test_the_whole_value_is_no_field_by_column() -> None:
     schema = proto3("message M { int32 a = 1; }")
-    found = convert(converter(schema, fields=("",)), [framed(b"\x08\1")] * 20)
+    found = convert(converter(schema, fields=("",)), [in_wire_format(b"\x08\1")] * 20)
     assert found.fields == {"": [{"a": 1}] * 20}
 
 
-# -- without framing ---------------------------------------------------------------------------------------------------
+# -- without wire format -----------------------------------------------------------------------------------------------
 
 
-def test_values_without_framing_have_the_message_that_is_named() -> None:
+def test_bare_values_have_the_message_that_is_named() -> None:
     decoder = decoder_of(SEVERAL, "x.B", ("b",), DEFAULT_OPTIONS)
     found = decoder.decode(pa.array([b"\x08\5"], pa.binary()))
     assert (found.texts.to_pylist(), found.fields) == ([b'{"b":5}'], {"b": [5]})
@@ -203,8 +213,8 @@ def test_values_without_framing_have_the_message_that_is_named() -> None:
     assert decoder_of(SEVERAL, None, (), DEFAULT_OPTIONS).schema.name == "A"
 
 
-def test_a_converter_without_framing_has_the_message_of_its_settings() -> None:
-    settings = SchemaSettings(Table({SEVERAL.id: SEVERAL}), unframed=SEVERAL.id, message="x.B")
+def test_a_converter_without_wire_format_has_the_message_of_its_settings() -> None:
+    settings = SchemaSettings(Table({SEVERAL.id: SEVERAL}), bare_values=SEVERAL.id, message="x.B")
     found = convert(ProtobufConverter(("b",), settings), [b"\x08\5", None, b"\x08"])
     assert (texts(found)[0], found.fields["b"][0]) == (b'{"b":5}', 5)
     assert [row for row, _ in found.rejected] == [2]

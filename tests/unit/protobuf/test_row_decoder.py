@@ -11,7 +11,7 @@ import pytest
 from sink_job.api.enums import ApicurioIdType
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.protobuf.converter import ProtobufConverter
 from tests.support.protobuf_values import WrittenMessage, glue_id, schema_text, written_messages
 from tests.unit.avro.avro_data import Table, texts
@@ -22,10 +22,10 @@ IDS = ("1", "2", "global-1", "global-2", glue_id())
 
 
 def converted(layout: Layout, values: Sequence[WrittenMessage], *, is_key: bool = False, **more: object) -> Converted:
-    framing = Framing(layout, is_key=is_key, chooses_message=True, **more)  # type: ignore[arg-type]
+    wire_format = WireFormat(layout, is_key=is_key, chooses_message=True, **more)  # type: ignore[arg-type]
     table = Table({schema_id: registered(schema_text(), schema_id) for schema_id in IDS})
     headers = pa.array([[{"key": k, "value": v} for k, v in each.headers] for each in values], HEADERS)
-    found = ProtobufConverter(("number",), SchemaSettings(table, framing))
+    found = ProtobufConverter(("number",), SchemaSettings(table, wire_format))
     return found.convert(pa.array([each.value for each in values], pa.binary()), BatchSource("flights", headers))
 
 

@@ -16,7 +16,7 @@ from tests.unit.protobuf.protobuf_data import (
     convert,
     convert_all,
     converter,
-    framed,
+    in_wire_format,
     message,
     proto2,
     proto3,
@@ -46,11 +46,11 @@ IMPORTS = (
 TREE = proto3("message M { oneof kind { M m = 1; int32 i = 2; } repeated M many = 3; map<string, M> by_name = 4; }")
 
 
-@pytest.fixture(params=["by column", "one by one"], autouse=True, scope="module")
+@pytest.fixture(params=["column-wise", "row-wise"], autouse=True, scope="module")
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Each behaviour holds in both ways of decoding."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columnar, "MIN_ROWS", 0 if request.param == "by column" else 1 << 60)
+        patch.setattr(columnar, "MIN_ROWS", 0 if request.param == "column-wise" else 1 << 60)
         yield
 
 
@@ -120,19 +120,19 @@ def test_a_oneof_is_an_object_with_a_field_for_each_member_before_the_other_fiel
 
 def test_the_last_member_of_a_oneof_counts() -> None:
     schema = proto3("message M { oneof kind { int32 x = 2; string y = 3; } }")
-    found = convert(converter(schema), [framed(b"\x1a\x01a\x10\5"), framed(b"\x10\5\x1a\x01a")])
+    found = convert(converter(schema), [in_wire_format(b"\x1a\x01a\x10\5"), in_wire_format(b"\x10\5\x1a\x01a")])
     assert texts(found) == [b'{"kind_0":{"x":5,"y":null}}', b'{"kind_0":{"x":null,"y":"a"}}']
 
 
 def test_a_field_that_occurs_again_has_its_last_value_and_messages_are_merged() -> None:
     schema = proto3("message M { int32 a = 1; message N { int32 x = 1; int32 y = 2; } N n = 2; }")
-    found = convert(converter(schema), [framed(b"\x08\1\x08\2\x12\2\x08\3\x12\2\x10\4")])
+    found = convert(converter(schema), [in_wire_format(b"\x08\1\x08\2\x12\2\x08\3\x12\2\x10\4")])
     assert texts(found) == [b'{"a":2,"n":{"x":3,"y":4}}']
 
 
 def test_repeated_numbers_are_read_packed_and_unpacked() -> None:
     schema = proto3("message M { repeated int32 a = 1; }")
-    assert texts(convert(converter(schema), [framed(b"\x0a\2\1\2\x08\3")])) == [b'{"a":[1,2,3]}']
+    assert texts(convert(converter(schema), [in_wire_format(b"\x0a\2\1\2\x08\3")])) == [b'{"a":[1,2,3]}']
 
 
 def test_entries_of_a_map_keep_their_order_and_the_last_of_a_key_counts() -> None:
@@ -141,12 +141,14 @@ def test_entries_of_a_map_keep_their_order_and_the_last_of_a_key_counts() -> Non
         b"\x0a\5\x0a\1" + key + b"\x10" + value for key, value in [(b"b", b"\1"), (b"a", b"\2"), (b"b", b"\3")]
     )
     of_int = b"\x12\4\x08\2\x10\1\x12\4\x08\1\x10\2\x12\4\x08\2\x10\3"
-    assert texts(convert(converter(schema), [framed(of_text + of_int)])) == [b'{"a":{"b":3,"a":2},"b":[[2,3],[1,2]]}']
+    assert texts(convert(converter(schema), [in_wire_format(of_text + of_int)])) == [
+        b'{"a":{"b":3,"a":2},"b":[[2,3],[1,2]]}'
+    ]
 
 
 def test_unknown_fields_are_ignored() -> None:
     unknown = b"\x50\1" + b"\x5a\1x" + b"\x61" + b"\0" * 8 + b"\x6d" + b"\0" * 4 + b"\x73\x50\1\x74"
-    assert texts(convert(converter(LINE), [framed(b"\x08\5" + unknown)])) == [b'{"a":5,"b":null}']
+    assert texts(convert(converter(LINE), [in_wire_format(b"\x08\5" + unknown)])) == [b'{"a":5,"b":null}']
 
 
 def test_a_recursive_message_is_read_to_the_depth_of_100() -> None:
@@ -178,13 +180,13 @@ def test_an_unset_field_of_proto2_is_null_not_its_default() -> None:
 
 def test_a_missing_required_field_is_rejected() -> None:
     schema = proto2("message M { repeated N n = 1; } message N { required int32 x = 1; }")
-    found = convert(converter(schema), [framed(b"\x0a\2\x08\1"), framed(b"\x0a\2\x08\1\x0a\0")])
+    found = convert(converter(schema), [in_wire_format(b"\x0a\2\x08\1"), in_wire_format(b"\x0a\2\x08\1\x0a\0")])
     assert found.rejected == [(1, "schema 1: the value is a Protobuf message without required fields: n[1].x")]
 
 
 def test_a_value_that_a_closed_enum_lacks_is_unset() -> None:
     schema = proto2("message M { enum E { A = 1; B = 2; } optional E e = 1; repeated E es = 2; }")
-    assert texts(convert(converter(schema), [framed(b"\x08\7\x10\2\x10\7")])) == [b'{"e":null,"es":["B"]}']
+    assert texts(convert(converter(schema), [in_wire_format(b"\x08\7\x10\2\x10\7")])) == [b'{"e":null,"es":["B"]}']
 
 
 def test_a_string_of_proto2_that_is_not_utf8_is_rejected() -> None:
@@ -193,7 +195,7 @@ def test_a_string_of_proto2_that_is_not_utf8_is_rejected() -> None:
 
 def test_a_group_is_not_supported() -> None:
     schema = proto2("message M { optional group G = 1 { optional int32 x = 1; } }")
-    ((_, why),) = convert(converter(schema), [framed(b"")]).rejected
+    ((_, why),) = convert(converter(schema), [in_wire_format(b"")]).rejected
     assert why == "schema 1 cannot be used: it has no equivalent in Kafka Connect: the group M.g is not supported"
 
 
@@ -202,7 +204,7 @@ def test_fields_with_names_of_pythons_methods_are_read() -> None:
     fields = " ".join(f"optional int32 {name} = {number};" for number, name in enumerate(names, 1))
     schema = proto3(f"message M {{ {fields} oneof FindInitializationErrors {{ int32 SerializeToString = 50; }} }}")
     data = b"".join(bytes([number << 3, number]) for number in range(1, 8)) + b"\x90\3\1"
-    found = json.loads(texts(convert(converter(schema), [framed(data)]))[0] or b"")
+    found = json.loads(texts(convert(converter(schema), [in_wire_format(data)]))[0] or b"")
     union = {"FindInitializationErrors_0": {"SerializeToString": 1}}
     assert found == union | dict(zip(names, range(1, 8), strict=False)) | {"class": None}
 

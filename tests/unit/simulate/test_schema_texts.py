@@ -1,4 +1,4 @@
-"""`s3sink simulate` with the schema of values without framing: its text is checked as by the driver."""
+"""`s3sink simulate` with the schema of bare values: its text is checked as by the driver."""
 
 from __future__ import annotations
 

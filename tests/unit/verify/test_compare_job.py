@@ -109,7 +109,7 @@ def compared(
         current=GenerationAudit(state, objects, []),
         bucket=BucketState(missing=missing),
         kafka=KafkaOffsets(),
-        shapings={1: ObjectSettings()},
+        settings_of_claims={1: ObjectSettings()},
         live=[TP],
         objects={o.key: o for o in objects},
     )

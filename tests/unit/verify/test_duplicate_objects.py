@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.partitioning.object_keys import object_key
 from sink_job.verify.duplicate_objects import DuplicateDetector, KeyOrigin, OtherObject
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 
-PLAIN, GZIPPED = shaping(), shaping(format={"compression": {"codec": "Gzip"}})
+PLAIN, GZIPPED = object_settings(), object_settings(format={"compression": {"codec": "Gzip"}})
 ORIGIN = KeyOrigin(TopicPartition("log", 3), 10)
 
 
@@ -41,7 +41,7 @@ def test_a_key_in_the_form_of_the_sink_has_an_origin(name: str) -> None:
 
 @pytest.mark.parametrize("suffix", [".parquet", ".gz.parquet", ".lz4raw.parquet"])
 def test_a_parquet_object_with_another_codec_has_an_origin(suffix: str) -> None:
-    parquet = shaping(format={"converter": "ConnectJson", "output": "Parquet"})
+    parquet = object_settings(format={"converter": "ConnectJson", "output": "Parquet"})
     assert origin(f"p/log+3+0000000010{suffix}", settings=parquet) == ORIGIN
     assert origin("p/log+3+0000000010.json", settings=parquet) is OtherObject.FOREIGN
 
@@ -85,7 +85,7 @@ def test_an_extension_that_another_sink_has_claimed_belongs_to_that_sink() -> No
 
 
 @given(
-    settings=st.sampled_from([PLAIN, GZIPPED, shaping(s3={"directoryDelimiter": "+", "fileDelimiter": "-"})]),
+    settings=st.sampled_from([PLAIN, GZIPPED, object_settings(s3={"directoryDelimiter": "+", "fileDelimiter": "-"})]),
     path=st.text("ab=_.", min_size=1),
     partition=st.integers(0, 2**31 - 1),
     first=st.integers(0, 2**63 - 1),

@@ -109,7 +109,7 @@ _OF_ALL: Final = {
 
 def _json_schema(case: str) -> Edge:
     schema = RegisteredSchema("2", "JSON", json.dumps(_PROPERTIES.get(case, _OF_ALL)), version=1)
-    return Edge(avro_data.framed(2, TEXTS[case].encode()), schema)
+    return Edge(avro_data.in_wire_format(2, TEXTS[case].encode()), schema)
 
 
 _CONNECT: Final[Mapping[str, Any]] = {
@@ -163,7 +163,7 @@ def _avro(case: str) -> Edge:
     else:
         schema, value = _AVRO[case]
         data = avro_data.datum(schema, value)
-    return Edge(avro_data.framed(2, data), avro_data.registered(schema, 2, version=1))
+    return Edge(avro_data.in_wire_format(2, data), avro_data.registered(schema, 2, version=1))
 
 
 # -- Protobuf ----------------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def _protobuf(case: str) -> Edge:
                 data = b"\x0a" + _varint(len(data)) + data
         case _:
             data = set_text(message(schema), _MESSAGES[case]).SerializeToString()
-    return Edge(protobuf_data.framed(data, 2), schema)
+    return Edge(protobuf_data.in_wire_format(data, 2), schema)
 
 
 def _varint(number: int) -> bytes:
@@ -230,13 +230,17 @@ def ordinary(converter: ConverterType) -> Edge:
         case ConverterType.CBOR | ConverterType.MESSAGE_PACK:
             return Edge(ENCODERS[converter](Pairs([("n", 1)]), Random(1).randrange))
         case ConverterType.JSON_SCHEMA:
-            return Edge(avro_data.framed(1, text), RegisteredSchema("1", "JSON", json.dumps(_OF_ALL), version=1))
+            return Edge(
+                avro_data.in_wire_format(1, text), RegisteredSchema("1", "JSON", json.dumps(_OF_ALL), version=1)
+            )
         case ConverterType.CONNECT_JSON:
             return Edge(b'{"schema": %b, "payload": %b}' % (json.dumps(_CONNECT_ALL).encode(), text))
         case ConverterType.AVRO:
             schema = avro_data.record(("n", "long"))
-            return Edge(avro_data.framed(1, avro_data.datum(schema, {"n": 1})), avro_data.registered(schema, version=1))
+            return Edge(
+                avro_data.in_wire_format(1, avro_data.datum(schema, {"n": 1})), avro_data.registered(schema, version=1)
+            )
         case ConverterType.PROTOBUF:
             registered = protobuf_data.registered(_PROTO)
-            return Edge(protobuf_data.framed(b"\x18\x01"), registered)
+            return Edge(protobuf_data.in_wire_format(b"\x18\x01"), registered)
     return Edge(text)

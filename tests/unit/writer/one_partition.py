@@ -55,7 +55,7 @@ class MemoryStore:
 class OnePartition:
     """Rounds of one topic-partition by the sink's own writer; what is kept between them is what the ledger keeps."""
 
-    shaping: ObjectSettings
+    object_settings: ObjectSettings
     number: int = 1
     state: PartitionState = field(default_factory=lambda: PartitionState.start(0))
     named: list[ClosedObject] = field(default_factory=list)
@@ -67,7 +67,7 @@ class OnePartition:
 
     @property
     def pipeline(self) -> RecordPipeline:
-        pipeline = RecordPipeline.of(self.shaping, ErrorsSpec())
+        pipeline = RecordPipeline.of(self.object_settings, ErrorsSpec())
         return pipeline if self.converter is None else replace(pipeline, converter=self.converter)
 
     def round(self, now: int, values: Sequence[bytes], *, close: bool = False) -> TaskResult:
@@ -76,7 +76,7 @@ class OnePartition:
         given = RoundParameters(
             s3=unused,
             root="",
-            shaping_json=self.shaping.model_dump_json(),
+            settings_json=self.object_settings.model_dump_json(),
             settings_record=self.number,
             tolerant=self.tolerant,
             on_null=OnNullValue.FAIL,
@@ -90,7 +90,7 @@ class OnePartition:
         staging = StagingWriter(self.store, f"staging/{len(self.changes)}")
         share = SimpleNamespace(
             settings=given,
-            shaping=self.shaping,
+            object_settings=self.object_settings,
             pipeline=self.pipeline,
             s3=self.store,
             staging=staging,

@@ -13,8 +13,8 @@ from sink_job.ledger.state import ClosedObject
 from sink_job.writer.record_pipeline import RecordPipeline
 from tests.support.format_settings import with_blocks
 from tests.unit.avro.avro_data import record
-from tests.unit.rotation.settings import shaping
-from tests.unit.writer.test_projection import FRAMING, ProjectingPartition, Version
+from tests.unit.rotation.settings import object_settings
+from tests.unit.writer.test_projection import WIRE_FORMAT, ProjectingPartition, Version
 
 RECORDS, PART, BLOCK = 1_000, 3_000, 2_000
 LARGE = 500
@@ -57,9 +57,9 @@ def small_blocks() -> Iterator[None]:
 
 def written(output: str, compression: str, rounds: int) -> list[tuple[str, tuple[int, ...], bytes]]:
     """The objects of that many rounds: keys, sizes of their parts, and bytes."""
-    sections = shaping(
+    sections = object_settings(
         format={"converter": "Avro", "output": output, "compression": {"codec": compression}},
-        framing=FRAMING,
+        wire_format=WIRE_FORMAT,
         rotation={"flushSize": RECORDS + 1},
     )
     small = {

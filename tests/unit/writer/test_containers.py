@@ -19,14 +19,14 @@ from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.state import ClosedObject
 from sink_job.writer.row_selection import object_rows
 from tests.support.format_settings import with_blocks
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 from tests.unit.writer.one_partition import TP, batches
 from tests.unit.writer.test_projection import (
-    FRAMING,
     ONE,
     ROTATIONS,
     TWO,
     VERSIONS,
+    WIRE_FORMAT,
     ProjectingPartition,
     Version,
     values,
@@ -47,9 +47,9 @@ def partition(
     rotation: dict[str, Any] | None = None,
 ) -> ProjectingPartition:
     """A topic-partition with small parts and blocks."""
-    sections = shaping(
+    sections = object_settings(
         format={"converter": "Avro", "output": str(output)},
-        framing=FRAMING,
+        wire_format=WIRE_FORMAT,
         rotation=rotation or {"flushSize": 1000},
         partitioner={"type": "Field", "fields": ["path"]},
     )
@@ -162,7 +162,7 @@ def test_a_block_over_several_rounds_is_staged_as_it_came() -> None:
 
 
 def test_a_record_without_a_schema_is_a_data_error() -> None:
-    sections = shaping(format={"converter": "ConnectJson", "output": "Avro"}, rotation={"flushSize": 9})
+    sections = object_settings(format={"converter": "ConnectJson", "output": "Avro"}, rotation={"flushSize": 9})
     one = ProjectingPartition(sections, tolerant=True)
     schema = b'{"type": "struct", "name": "s", "fields": [{"field": "a", "type": "int32"}]}'
     result = one.round(0, [b'{"schema": null, "payload": {"a": 1}}', b'{"schema": %b, "payload": {"a": 1}}' % schema])

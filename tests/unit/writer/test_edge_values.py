@@ -22,9 +22,9 @@ from sink_job.arrow import columnar
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.schema_stores import SchemaStores
 from tests.unit.avro.avro_data import Table
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 from tests.unit.writer.edge_values import CASES, EDGES, MIB_10, TEXTS, Edge, ordinary
-from tests.unit.writer.test_projection import FRAMING, ProjectingPartition
+from tests.unit.writer.test_projection import WIRE_FORMAT, ProjectingPartition
 
 JSON, BYTES, AVRO, PARQUET = OutputFormat.JSON, OutputFormat.BYTES, OutputFormat.AVRO, OutputFormat.PARQUET
 PAIRS = [
@@ -89,13 +89,13 @@ class EdgePartition(ProjectingPartition):
     @property
     def pipeline(self) -> RecordPipeline:
         table = Table({each.schema.id: each.schema for each in self.edges if each.schema is not None})
-        return RecordPipeline.of(self.shaping, ErrorsSpec(), SchemaStores(table, self.schemas, self.field_ids))
+        return RecordPipeline.of(self.object_settings, ErrorsSpec(), SchemaStores(table, self.schemas, self.field_ids))
 
 
 def partition(converter: Of, output: OutputFormat, *edges: Edge) -> EdgePartition:
-    sections = shaping(
+    sections = object_settings(
         format={"converter": str(converter), "output": str(output)},
-        framing=FRAMING if converter.needs_registry else None,
+        wire_format=WIRE_FORMAT if converter.needs_registry else None,
         rotation={"flushSize": 1000},
     )
     return EdgePartition(sections, tolerant=True, edges=edges)
@@ -103,7 +103,7 @@ def partition(converter: Of, output: OutputFormat, *edges: Edge) -> EdgePartitio
 
 @pytest.fixture(autouse=True, scope="module")
 def by_column() -> Iterator[None]:
-    """Also small batches are read by column, and one by one where that is not possible."""
+    """Also small batches are read column-wise, and row-wise where that is not possible."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columnar, "MIN_ROWS", 0)
         yield

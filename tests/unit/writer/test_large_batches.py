@@ -67,7 +67,7 @@ def test_objects_of_such_a_batch_are_rebuilt(fixture: MemorySinkFixture, monkeyp
 
 
 def test_an_object_gets_all_of_its_rows_in_parts(fixture: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    pipeline = RecordPipeline.of(fixture.sink.shaping(), fixture.sink.spec.errors)
+    pipeline = RecordPipeline.of(fixture.sink.object_settings(), fixture.sink.spec.errors)
     batch = pa.Table.from_batches(LOG.batches(TP, 0, 20)).combine_chunks().to_batches()[0]
     (path,) = pipeline.prepare(batch, 0, TP).rows.paths
 

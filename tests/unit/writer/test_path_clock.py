@@ -15,7 +15,7 @@ from sink_job.api.spec import ObjectSettings
 from sink_job.ledger.offset_checksum import checksum
 from sink_job.ledger.state import SourceRange
 from sink_job.writer.row_selection import clock_ranges, group_by_id, select_rows
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 from tests.unit.writer.one_partition import TP, OnePartition, batches
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -36,7 +36,9 @@ def expect_members(one: OnePartition, values: Sequence[bytes]) -> None:
 
 
 def by_the_clock(partitioner: dict[str, Any], rotation: dict[str, Any]) -> ObjectSettings:
-    return shaping(partitioner={"timestampExtractor": "Wallclock", "locale": "en", **partitioner}, rotation=rotation)
+    return object_settings(
+        partitioner={"timestampExtractor": "Wallclock", "locale": "en", **partitioner}, rotation=rotation
+    )
 
 
 DAILY = by_the_clock({"type": "Daily", "timezone": "Europe/Berlin"}, {"flushSize": 1000})
@@ -87,13 +89,13 @@ def test_the_path_clock_does_not_outlive_the_settings_that_it_was_taken_under() 
     one = OnePartition(by_the_clock(HOURS_ALONE, {"flushSize": 1000}))
     one.round(NOON, ONE)
     one.round(NOON + 1, [], close=True)
-    one.shaping, one.number = DAILY, 2
+    one.object_settings, one.number = DAILY, 2
     one.round(NOON + 2, ONE)
     assert one.seen() == [(SourceRange(0, 1, NOON),), (SourceRange(1, 2, NOON + 2),)]
 
 
 def test_without_paths_by_the_clock_there_is_no_path_clock() -> None:
-    one = OnePartition(shaping(partitioner={"type": "Field", "fields": ["kind"]}, rotation={"flushSize": 1000}))
+    one = OnePartition(object_settings(partitioner={"type": "Field", "fields": ["kind"]}, rotation={"flushSize": 1000}))
     one.round(NOON, ONE)
     one.round(NOON + DAY, ONE)
     assert (one.state.path_clock, one.seen()) == (None, [(SourceRange(0, 2, 0),)])

@@ -27,15 +27,15 @@ from sink_job.s3 import S3Client, UploadedPart
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.row_selection import object_rows
 from sink_job.writer.schema_stores import InMemoryFieldIds, InMemoryObjectSchemas, SchemaStores
-from tests.unit.avro.avro_data import Table, datum, framed, record, registered
+from tests.unit.avro.avro_data import Table, datum, in_wire_format, record, registered
 from tests.unit.connect import oracle
 from tests.unit.connect.strategies import mostly
 from tests.unit.rotation.oracle import CheckedPolicy, NaiveObject, NaiveRotator, OneRecord
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 from tests.unit.writer.one_partition import TP, MemoryStore, OnePartition, batches
 
 PROJECTING = [SchemaCompatibility.BACKWARD, SchemaCompatibility.FULL, SchemaCompatibility.FORWARD]
-FRAMING = {"type": "Confluent", "subjects": "TopicName", "idIn": "Value"}
+WIRE_FORMAT = {"type": "Confluent", "subjects": "TopicName", "idIn": "Value"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Version:
         return {name: of(number) for name, of in self.fields.items()}
 
     def data(self, number: int) -> bytes:
-        return framed(self.version, datum(self.schema, self.value(number)))
+        return in_wire_format(self.version, datum(self.schema, self.value(number)))
 
 
 FIELDS: dict[str, list[tuple[Any, Callable[[int], object]]]] = {
@@ -102,7 +102,7 @@ class ProjectingPartition(OnePartition):
     @property
     def pipeline(self) -> RecordPipeline:
         table = Table({str(each.version): registered(each.schema, version=each.version) for each in self.versions})
-        return RecordPipeline.of(self.shaping, ErrorsSpec(), SchemaStores(table, self.schemas, self.field_ids))
+        return RecordPipeline.of(self.object_settings, ErrorsSpec(), SchemaStores(table, self.schemas, self.field_ids))
 
     def content(self, o: ClosedObject) -> bytes:
         parts = cast("Parts", self.store).parts[o.upload]
@@ -174,7 +174,7 @@ def test_objects_of_random_versions_rounds_and_restarts_have_the_bytes_of_the_re
     one = partition(mode, chosen, rotation)
     sequence = [each for of_round in rounds for each in of_round]
     expected = Expected(mode, chosen, sequence)
-    policy = RotationPolicy.of(one.shaping)
+    policy = RotationPolicy.of(one.object_settings)
     checked = CheckedPolicy(**vars(policy), closes=expected.closes)
     reference = Reference(checked, line=expected.line)
     for number, of_round in enumerate(rounds):
@@ -205,9 +205,9 @@ def expect_selected_again(one: ProjectingPartition, sequence: list[int], chosen:
 def partition(
     mode: SchemaCompatibility, chosen: Sequence[Version], rotation: dict[str, Any] | None = None
 ) -> ProjectingPartition:
-    sections = shaping(
+    sections = object_settings(
         format={"converter": "Avro"},
-        framing=FRAMING,
+        wire_format=WIRE_FORMAT,
         rotation=rotation or {"flushSize": 1000},
         partitioner={"type": "Field", "fields": ["path"]},
     )
@@ -281,7 +281,7 @@ def test_without_projection_no_schema_of_an_object_is_stored() -> None:
 def test_a_record_in_no_version_of_its_subject_is_rejected_once() -> None:
     one = partition(SchemaCompatibility.BACKWARD, [ONE])
     table = Table({"1": registered(ONE.schema, version=1), "7": registered(ONE.schema)})
-    valid, invalid = framed(7, ONE.data(0)[5:]), framed(7, b"")
+    valid, invalid = in_wire_format(7, ONE.data(0)[5:]), in_wire_format(7, b"")
     (batch,) = batches(0, [valid, ONE.data(1), invalid])
     prepared = one.pipeline.with_stores(SchemaStores(table)).prepare(batch, 0, TP)
     assert [(error.row, "no version" in error.message) for error in prepared.errors] == [(0, True), (2, False)]

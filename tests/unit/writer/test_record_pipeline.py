@@ -14,13 +14,13 @@ from sink_job.codecs.required_columns import required_columns
 from sink_job.partitioning.object_keys import extension
 from sink_job.records.batch import REJECTED, REJECTED_PATH
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 
 TP = TopicPartition("t", 3)
 
 
 def pipeline(on_null: OnNullValue = OnNullValue.FAIL, **sections: Any) -> RecordPipeline:
-    return RecordPipeline.of(shaping(**sections), ErrorsSpec(on_null_value=on_null))
+    return RecordPipeline.of(object_settings(**sections), ErrorsSpec(on_null_value=on_null))
 
 
 def prepare(
@@ -78,8 +78,8 @@ def test_a_path_that_is_rejected_is_an_error_of_its_own_kind() -> None:
 
 def test_kafka_timestamps_are_asked_for_only_when_they_are_used() -> None:
     time = {"type": "Hourly", "timezone": "UTC", "timestampExtractor": "Record"}
-    assert required_columns(shaping(partitioner=time)).timestamp
-    assert not required_columns(shaping()).timestamp
+    assert required_columns(object_settings(partitioner=time)).timestamp
+    assert not required_columns(object_settings()).timestamp
     prepared = prepare(pipeline(partitioner=time), [b"1", b"2"], timestamps=[0, -1])
     assert prepared.rows.paths == ["year=1970/month=01/day=01/hour=00"]
     assert [error.message for error in prepared.errors] == ["the record has no Kafka timestamp"]
@@ -133,7 +133,7 @@ def test_a_slice_of_a_batch_is_prepared_like_one_of_its_own(converter: str) -> N
 @pytest.mark.parametrize(("compression", "suffix"), [("None", ""), ("Gzip", ".gz"), ("Zstd", ".zst")])
 def test_keys_and_extensions_are_those_of_the_settings(compression: str, suffix: str) -> None:
     found = pipeline(format={"compression": {"codec": compression}})
-    assert extension(found.shaping) == f".json{suffix}"
+    assert extension(found.object_settings) == f".json{suffix}"
     assert found.key(TP, "p", 5) == f"topics/t/p/t+3+0000000005.json{suffix}"
     assert found.compression.extension == suffix
 

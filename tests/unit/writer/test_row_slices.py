@@ -17,10 +17,10 @@ from sink_job.writer.row_slices import RowSelection, row_slices
 
 def prepared(values: list[bytes], lead: int) -> PreparedBatch:
     """A batch of these rows; `lead` rows stand before them in the same buffers."""
-    framed = pa.array([b"before"] * lead + values, pa.binary())[lead:]
+    in_wire_format = pa.array([b"before"] * lead + values, pa.binary())[lead:]
     offsets = np.arange(len(values), dtype=np.int64) * 3 + 10
     rows = Rows(offsets=offsets, codes=np.zeros(len(values), np.int32), paths=["p"])
-    return PreparedBatch(rows=rows, encoded=framed, errors=[], ignored=0)
+    return PreparedBatch(rows=rows, encoded=in_wire_format, errors=[], ignored=0)
 
 
 @st.composite

@@ -23,7 +23,7 @@ from sink_job.ledger.state import SourceRange
 from sink_job.tasks.write import MAX_UNRESOLVED
 from sink_job.writer.object_writer import extend_sources, spans
 from sink_job.writer.row_selection import group_by_id, select_rows
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 from tests.unit.writer.one_partition import TP, OnePartition, batches
 
 FIRST, SECOND = (Schema(SchemaType.STRUCT, name="Flight", version=version) for version in (1, 2))
@@ -63,7 +63,7 @@ class PrefixConverter:
 
 
 def settings(compatibility: str = "Separate", flush_size: int = 1000) -> ObjectSettings:
-    sections = shaping(rotation={"flushSize": flush_size}, format={"output": "Bytes", "converter": "Bytes"})
+    sections = object_settings(rotation={"flushSize": flush_size}, format={"output": "Bytes", "converter": "Bytes"})
     return sections.model_copy(update={"schema_compatibility": SchemaCompatibility(compatibility)})
 
 

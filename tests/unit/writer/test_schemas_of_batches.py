@@ -12,8 +12,8 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.required_columns import required_columns
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.schema_stores import SchemaStores
-from tests.unit.avro.avro_data import Table, datum, framed, record, registered
-from tests.unit.rotation.settings import shaping
+from tests.unit.avro.avro_data import Table, datum, in_wire_format, record, registered
+from tests.unit.rotation.settings import object_settings
 
 TP = TopicPartition("t", 3)
 LINE = record(("a", "string"))
@@ -21,14 +21,14 @@ LINE = record(("a", "string"))
 
 def pipeline(id_in: SchemaIdLocation = SchemaIdLocation.VALUE, **sections: Any) -> RecordPipeline:
     table = Table({"1": registered(LINE)}, unknown=("8",))
-    framing = {"type": "Confluent", "subjects": "TopicName", "idIn": id_in}
+    wire_format = {"type": "Confluent", "subjects": "TopicName", "idIn": id_in}
     given_format = {"converter": "Avro", **sections.pop("format", {})}
-    settings = shaping(format=given_format, framing=framing, **sections)
+    settings = object_settings(format=given_format, wire_format=wire_format, **sections)
     return RecordPipeline.of(settings, ErrorsSpec(), SchemaStores(table))
 
 
 def line(a: str, schema_id: int = 1) -> bytes:
-    return framed(schema_id, datum(LINE, {"a": a}))
+    return in_wire_format(schema_id, datum(LINE, {"a": a}))
 
 
 def batch(values: list[bytes], first: int = 10, **columns: Any) -> pa.RecordBatch:
@@ -65,19 +65,19 @@ def test_a_batch_that_begins_with_an_id_that_is_not_resolved_is_empty() -> None:
 
 
 def test_the_rest_of_a_range_is_scanned_for_ids_that_are_not_resolved() -> None:
-    values = [line("x"), framed(5, b"not decoded"), line("y", 8), framed(5, b"")]
+    values = [line("x"), in_wire_format(5, b"not decoded"), line("y", 8), in_wire_format(5, b"")]
     assert pipeline().unresolved(batch(values), TP) == ("5",)
 
 
 def test_a_converter_without_schemas_has_no_ids_to_resolve() -> None:
-    found = RecordPipeline.of(shaping(), ErrorsSpec())
+    found = RecordPipeline.of(object_settings(), ErrorsSpec())
     assert found.unresolved(batch([b"1"]), TP) == ()
     assert found.prepare(batch([b"1"]), 0, TP).rows.schemas is None
 
 
 def test_headers_are_read_only_if_ids_can_be_in_them() -> None:
-    assert not required_columns(pipeline().shaping).headers
-    assert required_columns(pipeline(SchemaIdLocation.EITHER).shaping).headers
+    assert not required_columns(pipeline().object_settings).headers
+    assert required_columns(pipeline(SchemaIdLocation.EITHER).object_settings).headers
 
 
 def test_an_id_in_a_header_is_found() -> None:

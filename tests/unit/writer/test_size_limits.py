@@ -13,7 +13,7 @@ from sink_job.api.memory_budget import PER_INDEX, encoding_memory, max_index
 from sink_job.api.quantities import MI
 from sink_job.writer import size_limits
 from sink_job.writer.size_limits import EncodedSize, SizeLimits, check_ranges, is_checked
-from tests.unit.rotation.settings import shaping
+from tests.unit.rotation.settings import object_settings
 from tests.unit.writer.test_containers import PART, partition
 from tests.unit.writer.test_projection import ONE, ProjectingPartition
 
@@ -86,7 +86,7 @@ def test_the_indexes_of_row_groups_close_an_object() -> None:
 
 
 def test_outputs_of_lines_have_no_limit_of_encoded_bytes() -> None:
-    assert SizeLimits.of(shaping(rotation=FLUSH_SIZE)) is None
+    assert SizeLimits.of(object_settings(rotation=FLUSH_SIZE)) is None
 
 
 def test_rows_are_checked_where_their_offsets_pass_a_multiple() -> None:

@@ -23,7 +23,7 @@ from sink_job.writer import task_attempt
 from sink_job.writer.task_attempt import TaskAttempt, fit_container
 
 PART = 25 * MI
-SHAPING = ObjectSettings(s3=KeySettings(part_size=PART))
+OBJECT_SETTINGS = ObjectSettings(s3=KeySettings(part_size=PART))
 _PAGE_FAULTS = """
 import resource
 from sink_job.engine.container_memory import keep_freed_memory
@@ -43,7 +43,7 @@ def parameters(memory: int, slots: int | None = 2) -> RoundParameters:
     return RoundParameters(
         s3=S3Settings(bucket="b", region="r"),
         root="ledger/",
-        shaping_json="{}",
+        settings_json="{}",
         settings_record=1,
         tolerant=False,
         on_null=OnNullValue.FAIL,
@@ -61,18 +61,18 @@ def parameters(memory: int, slots: int | None = 2) -> RoundParameters:
 def test_a_container_with_the_allocated_memory_or_more_changes_nothing() -> None:
     given = parameters(4 * GI)
     for limit in (4 * GI, 5 * GI, None):
-        assert fit_container(given, limit, SHAPING) is given
+        assert fit_container(given, limit, OBJECT_SETTINGS) is given
 
 
 def test_outside_of_a_sized_container_the_limit_is_ignored() -> None:
     given = parameters(4 * GI, slots=None)
-    assert fit_container(given, 1 * GI, SHAPING) is given
+    assert fit_container(given, 1 * GI, OBJECT_SETTINGS) is given
 
 
 @given(st.integers(512 * MI, 4 * GI))
 def test_a_smaller_container_has_a_smaller_budget_that_fits_a_part(limit: int) -> None:
     given = parameters(4 * GI)
-    made = fit_container(given, limit, SHAPING)
+    made = fit_container(given, limit, OBJECT_SETTINGS)
     least = memory_budget.min_total(cores=2, part_size=PART)
     assert made.budget <= given.budget
     assert made.budget >= memory_budget.MIN_TASK_MEMORY
@@ -103,6 +103,6 @@ def test_a_task_keeps_freed_memory_only_for_row_groups_and_blocks(
 ) -> None:
     calls: list[int] = []
     monkeypatch.setattr(task_attempt, "keep_freed_memory", lambda: calls.append(1))
-    shaping = ObjectSettings.model_validate({"format": format_}).model_dump_json()
-    TaskAttempt(replace(parameters(4 * GI), shaping_json=shaping))
+    object_settings = ObjectSettings.model_validate({"format": format_}).model_dump_json()
+    TaskAttempt(replace(parameters(4 * GI), settings_json=object_settings))
     assert bool(calls) is keeps

@@ -12,8 +12,8 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from tests.unit.avro.avro_data import Table, datum, framed, record, registered
-from tests.unit.envelope.enveloped import FRAMING, Consumed, pipeline, prepare, rows
+from tests.unit.avro.avro_data import Table, datum, in_wire_format, record, registered
+from tests.unit.envelope.enveloped import WIRE_FORMAT, Consumed, pipeline, prepare, rows
 from tests.unit.envelope.test_envelope import object_of
 
 A = record(("id", "long"), ("name", ["null", "string"]), name="example.A")
@@ -65,13 +65,13 @@ SHAPES = [
 
 
 def consumed(shape: Shape, times: int = 12) -> list[Consumed]:
-    """Enough records to be read by column."""
-    return [Consumed(framed(1, datum(shape.schema, value))) for value in shape.values * times]
+    """Enough records to be read column-wise."""
+    return [Consumed(in_wire_format(1, datum(shape.schema, value))) for value in shape.values * times]
 
 
 def found(shape: Shape, output: str, *, envelope: bool) -> Any:
     table = Table({"1": registered(shape.schema, version=1)})
-    return pipeline(table, converter="Avro", output=output, framing=FRAMING, envelope=envelope)
+    return pipeline(table, converter="Avro", output=output, wire_format=WIRE_FORMAT, envelope=envelope)
 
 
 def plain(value: Any, shape: Shape) -> Any:

@@ -1,4 +1,4 @@
-"""JSON without framing under a schema: by column and one by one, the same data, rejections and dropped properties."""
+"""Bare JSON under a schema: column-wise and row-wise, the same data, rejections and dropped properties."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def batches(draw: st.DrawFn) -> list[bytes]:
 
 @contextmanager
 def min_rows(number: int) -> Iterator[None]:
-    """Fewer rows are read one by one."""
+    """Fewer rows are read row-wise."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typed_datums, "MIN_ROWS", number)
         yield
@@ -82,7 +82,7 @@ def min_rows(number: int) -> Iterator[None]:
 def convert(texts: list[bytes], unknown: UnknownFields, fields: tuple[str, ...] = ()) -> Converted:
     datums = DatumSettings()
     table = Table({"1": RegisteredSchema("1", "FIELDS", SCHEMA)})
-    settings = SchemaSettings(table, unframed="1", datums=datums, unknown=unknown)
+    settings = SchemaSettings(table, bare_values="1", datums=datums, unknown=unknown)
     return JsonValuesConverter(fields, settings, datums).convert(pa.array(texts, pa.binary()), BatchSource("t"))
 
 
@@ -105,7 +105,7 @@ def test_values_are_the_same_by_column_and_one_by_one(texts: list[bytes], unknow
 
 def test_texts_with_dates_json_and_unknown_columns_are_read_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
     def one_by_one(*given: object) -> None:
-        raise AssertionError("a text is read one by one")
+        raise AssertionError("a text is read row-wise")
 
     monkeypatch.setattr(typed_datums.JsonDatums, "_one_by_one", one_by_one)
     text = b'{"s": "", "j": [1], "at": "2013-01-31T00:00:00Z", "day": "2013-01-31", "o": {"a": 1, "b": "x"}}'

@@ -1,4 +1,4 @@
-"""JSON without framing under a schema, for the outputs Avro and Parquet."""
+"""Bare JSON under a schema, for the outputs Avro and Parquet."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.json.typed.converter import JsonValuesConverter
 from sink_job.json.typed.schema_source import language_of
-from tests.unit.avro.avro_data import Table, framed
+from tests.unit.avro.avro_data import Table, in_wire_format
 from tests.unit.codecs.test_datums import AVRO, PARQUET, rows, table
 
 FIELDS = """
@@ -55,7 +55,7 @@ def convert(
 ) -> Converted:
     text = schema if isinstance(schema, str) else json.dumps(schema)
     registered = RegisteredSchema("text-1", language_of(text), text)
-    settings = SchemaSettings(Table({"text-1": registered}), unframed="text-1", datums=datums, unknown=unknown)
+    settings = SchemaSettings(Table({"text-1": registered}), bare_values="text-1", datums=datums, unknown=unknown)
     converter = converter_for(ConverterType.JSON, fields, output=datums.output, schemas=settings)
     return converter.convert(pa.array(values, pa.binary()), BatchSource("t"))
 
@@ -241,10 +241,10 @@ def test_unknown_properties_of_a_recursive_schema_are_dropped_at_any_depth_but_h
 def test_values_with_a_registry_drop_unknown_properties_too() -> None:
     registered = RegisteredSchema("1", "JSON", json.dumps(JSON_SCHEMA))
     settings = SchemaSettings(
-        Table({"1": registered}), Framing(Layout.CONFLUENT), datums=AVRO, unknown=UnknownFields.DROP
+        Table({"1": registered}), WireFormat(Layout.CONFLUENT), datums=AVRO, unknown=UnknownFields.DROP
     )
     converter = converter_for(ConverterType.JSON_SCHEMA, (), output=OutputFormat.AVRO, schemas=settings)
-    value = framed(1, b'{"carrier": "LH", "x": 1}')
+    value = in_wire_format(1, b'{"carrier": "LH", "x": 1}')
     found = converter.convert(pa.array([value], pa.binary()), BatchSource("t"))
     assert rows(found) == [{"carrier": "LH", "delay": None}]
     assert found.dropped_properties == 1
@@ -255,7 +255,7 @@ def test_values_with_a_registry_drop_unknown_properties_too() -> None:
 
 def infers(values: Sequence[bytes | None], *, known: bool = False) -> Converted:
     found = {INFERRED_ID: RegisteredSchema(INFERRED_ID, "FIELDS", '[{"name":"a","type":"int64"}]')} if known else {}
-    settings = SchemaSettings(Table(found), unframed=INFERRED_ID, datums=AVRO)
+    settings = SchemaSettings(Table(found), bare_values=INFERRED_ID, datums=AVRO)
     return JsonValuesConverter((), settings, AVRO).convert(pa.array(values, pa.binary()), BatchSource("t"))
 
 

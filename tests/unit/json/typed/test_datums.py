@@ -1,4 +1,4 @@
-"""JSON texts as Avro data: by column and one by one, the data and the rejected rows are the same."""
+"""JSON texts as Avro data: column-wise and row-wise, the data and the rejected rows are the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Field, RegisteredSchema, Schema, SchemaType
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.wire_format import Framing, Layout
+from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.json.json_schema.converter import JsonSchemaConverter
 from sink_job.json.json_schema.decoder import json_schema_reader
 from sink_job.json.json_schema.to_connect import ONE_OF
@@ -33,7 +33,7 @@ from sink_job.json.typed import column_encoder as typed_column_encoder
 from sink_job.json.typed import datums as typed_datums
 from sink_job.json.typed.datums import JsonDatums
 from sink_job.json.typed.decoder import TextReading
-from tests.unit.avro.avro_data import Table, framed
+from tests.unit.avro.avro_data import Table, in_wire_format
 from tests.unit.connect import strategies
 
 ROWS = 12
@@ -152,7 +152,7 @@ def text_reader(schema: Schema) -> Callable[[bytes], object]:
 
 @contextmanager
 def min_rows(number: int) -> Iterator[None]:
-    """Fewer rows are read one by one."""
+    """Fewer rows are read row-wise."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typed_datums, "MIN_ROWS", number)
         yield
@@ -204,9 +204,9 @@ VALID = (
 
 def convert(texts: list[bytes], fields: tuple[str, ...] = ()) -> Converted:
     registered = RegisteredSchema("1", "JSON", json.dumps(FLIGHT), version=1)
-    settings = SchemaSettings(Table({"1": registered}), Framing(Layout.CONFLUENT), datums=DatumSettings())
+    settings = SchemaSettings(Table({"1": registered}), WireFormat(Layout.CONFLUENT), datums=DatumSettings())
     converter = JsonSchemaConverter(fields, settings)
-    return converter.convert(pa.array([framed(1, text) for text in texts], pa.binary()), BatchSource("t"))
+    return converter.convert(pa.array([in_wire_format(1, text) for text in texts], pa.binary()), BatchSource("t"))
 
 
 def comparable(found: Converted) -> Any:
@@ -270,7 +270,7 @@ def max_fields(monkeypatch: pytest.MonkeyPatch) -> int:
     return 1_001
 
 
-@pytest.mark.parametrize("rows", [1, ROWS], ids=["few rows", "rows by column"])
+@pytest.mark.parametrize("rows", [1, ROWS], ids=["few rows", "rows column-wise"])
 def test_a_small_text_with_more_fields_than_the_memory_is_for_is_rejected(max_fields: int, rows: int) -> None:
     found = JsonDatums(wide(100), SETTINGS[1], text_reader, json_schema_reader)
     texts = pa.array([items(10), items(11)] * rows, pa.binary())
@@ -290,8 +290,10 @@ def test_texts_that_have_too_many_fields_only_together_are_read(max_fields: int)
 
 def test_a_schema_that_cannot_be_used_is_named_once() -> None:
     settings = SchemaSettings(
-        Table({"3": RegisteredSchema("3", "JSON", "{")}), Framing(Layout.CONFLUENT), datums=DatumSettings()
+        Table({"3": RegisteredSchema("3", "JSON", "{")}), WireFormat(Layout.CONFLUENT), datums=DatumSettings()
     )
-    found = JsonSchemaConverter((), settings).convert(pa.array([framed(3, b"{}")], pa.binary()), BatchSource("t"))
+    found = JsonSchemaConverter((), settings).convert(
+        pa.array([in_wire_format(3, b"{}")], pa.binary()), BatchSource("t")
+    )
     [(_, reason)] = found.rejected
     assert reason.count("cannot be used") == 1

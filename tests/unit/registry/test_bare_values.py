@@ -1,4 +1,4 @@
-"""The schema of values without framing, as the driver finds it."""
+"""The schema of bare values, as the driver finds it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sink_job.api.errors import ConfigurationError
 from sink_job.api.format_section import FormatSpec
 from sink_job.api.schema_section import SchemaSpec
 from sink_job.connect.schema import RegisteredSchema
+from sink_job.registry.bare_values import BareValueSchema, bare_value_schema
 from sink_job.registry.client import open_schemas
-from sink_job.registry.unframed import UnframedSchema, unframed_schema
 
 AVRO = json.dumps({"type": "record", "name": "Flight", "fields": [{"name": "carrier", "type": "string"}]})
 JSON = json.dumps({"title": "Flight", "type": "object", "properties": {"carrier": {"type": "string"}}})
@@ -25,7 +25,7 @@ def settings(
     schema = SchemaSpec(text=text) if text is not None else SchemaSpec(config_map="flights", key="a")
     if converter is ConverterType.PROTOBUF:
         schema = schema.model_copy(update={"message": message})
-    return FormatSpec(converter=converter, unframed_schema=schema)
+    return FormatSpec(converter=converter, bare_value_schema=schema)
 
 
 PROTO = 'syntax = "proto3"; package example; message Flight { string carrier = 1; message Seat { int32 row = 1; } }'
@@ -53,14 +53,14 @@ class Registry:
     ],
 )
 def test_the_schema_has_the_language_of_the_converter(text: str, converter: ConverterType, language: str) -> None:
-    found = unframed_schema(settings(text, converter))
+    found = bare_value_schema(settings(text, converter))
     assert found is not None
     assert (found.language, found.text, found.subject, found.version) == (language, text, None, None)
 
 
 def values_of(text: str, output: OutputFormat = OutputFormat.PARQUET, **given: Any) -> FormatSpec:
     """The settings of JSON values under a schema."""
-    return FormatSpec(converter=ConverterType.JSON, output=output, unframed_schema=SchemaSpec(text=text), **given)
+    return FormatSpec(converter=ConverterType.JSON, output=output, bare_value_schema=SchemaSpec(text=text), **given)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def values_of(text: str, output: OutputFormat = OutputFormat.PARQUET, **given: A
     ],
 )
 def test_the_schema_of_json_values_has_the_language_of_its_text(text: str, language: str) -> None:
-    found = unframed_schema(values_of(text))
+    found = bare_value_schema(values_of(text))
     assert found is not None
     assert (found.language, found.text) == (language, text)
 
@@ -101,7 +101,7 @@ def test_a_schema_that_json_values_cannot_have_is_a_configuration_error(
     text: str, given: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(ConfigurationError) as raised:
-        unframed_schema(values_of(text, **given))
+        bare_value_schema(values_of(text, **given))
     assert "spec.format.schema cannot be used with the converter Json: " in str(raised.value)
     assert reason in str(raised.value)
 
@@ -118,25 +118,25 @@ def test_an_invalid_schema_is_a_configuration_error(text: str, converter: Conver
     with pytest.raises(
         ConfigurationError, match=f"spec.format.schema cannot be used with the converter {converter}: the "
     ) as raised:
-        unframed_schema(settings(text, converter))
+        bare_value_schema(settings(text, converter))
     assert raised.value.exit_code == 7
 
 
 def test_a_protobuf_text_that_does_not_compile_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="with the converter Protobuf: its text is not valid: "):
-        unframed_schema(settings("message Flight {", ConverterType.PROTOBUF))
+        bare_value_schema(settings("message Flight {", ConverterType.PROTOBUF))
 
 
 def test_a_message_that_the_schema_lacks_is_a_configuration_error_with_its_messages() -> None:
     with pytest.raises(ConfigurationError) as raised:
-        unframed_schema(settings(PROTO, ConverterType.PROTOBUF, "example.Fligth"))
+        bare_value_schema(settings(PROTO, ConverterType.PROTOBUF, "example.Fligth"))
     assert "it has no message example.Fligth; its messages: example.Flight, example.Flight.Seat" in str(raised.value)
     assert raised.value.exit_code == 7
 
 
 def test_a_config_map_that_was_not_read_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="the ConfigMap flights was not read"):
-        unframed_schema(settings(None))
+        bare_value_schema(settings(None))
 
 
 def test_a_sink_without_registry_and_schema_has_no_schemas() -> None:
@@ -145,7 +145,7 @@ def test_a_sink_without_registry_and_schema_has_no_schemas() -> None:
 
 def test_the_schema_is_found_by_its_id_alone() -> None:
     found = open_schemas(settings(AVRO), None, lambda _: False, lambda _: None)
-    schema = unframed_schema(settings(AVRO))
+    schema = bare_value_schema(settings(AVRO))
     assert found is not None
     assert schema is not None
     assert found.url == "spec.format.schema"
@@ -155,9 +155,9 @@ def test_the_schema_is_found_by_its_id_alone() -> None:
 
 
 def test_the_schemas_of_keys_are_those_of_the_registry() -> None:
-    schema, registry = unframed_schema(settings(AVRO)), Registry()
+    schema, registry = bare_value_schema(settings(AVRO)), Registry()
     assert schema is not None
-    found = UnframedSchema(schema, registry)
+    found = BareValueSchema(schema, registry)
     assert found.fetch("flights", schema.id) == schema
     assert found.fetch("flights", "1", is_key=True) == RegisteredSchema("1", "AVRO", '"long"')
     assert found.url == registry.url

@@ -1,4 +1,4 @@
-"""Values in the framing of a schema registry."""
+"""Values in the wire format of a schema registry."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _IDS: Final = (*(1,) * 30, 2, 98)
 """Mostly the schema of the payload; rarely another one, or one that the registry does not know."""
 
 
-def framed(payloads: Sequence[bytes], layout: str, random: Random) -> tuple[bytes | None, ...]:
-    """The payloads in framing, a few of them tombstones or in mutated framing. An empty `layout` is no framing."""
-    return tuple(_value(_framed(payload, layout, random), random) for payload in payloads)
+def in_wire_format(payloads: Sequence[bytes], layout: str, random: Random) -> tuple[bytes | None, ...]:
+    """The payloads in wire format, a few of them tombstones or with a mutated wire format. An empty `layout` is no wire
+    format."""
+    return tuple(_value(_in_wire_format(payload, layout, random), random) for payload in payloads)
 
 
 def _value(value: bytes, random: Random) -> bytes | None:
@@ -24,7 +25,7 @@ def _value(value: bytes, random: Random) -> bytes | None:
     return None if kind == 0 else mutated_bytes(value, random) if kind == 1 else value
 
 
-def _framed(payload: bytes, layout: str, random: Random) -> bytes:
+def _in_wire_format(payload: bytes, layout: str, random: Random) -> bytes:
     if not layout:
         return payload
     schema_id = random.choice(_IDS)

@@ -1,4 +1,4 @@
-"""The schema of values without framing as a registry: it knows one id, that of the schema in the manifest.
+"""The schema of bare values as a registry: it knows one id, that of the schema in the manifest.
 
 So the schema has copies in the ledger as those of a registry, and a rebuild needs neither the manifest nor the
 ConfigMap that the schema came from.
@@ -21,7 +21,7 @@ from sink_job.json.typed.schema_source import language_of
 from sink_job.registry.base import SchemaRegistry
 
 
-class UnframedSchema:
+class BareValueSchema:
     """A `SchemaRegistry` with one schema. `other` has the schemas of keys; None if they have none."""
 
     def __init__(self, schema: RegisteredSchema, other: SchemaRegistry | None = None) -> None:
@@ -45,12 +45,12 @@ class UnframedSchema:
             self._other.close()
 
 
-def unframed_schema(settings: FormatSpec) -> RegisteredSchema | None:
-    """The schema of values without framing; None if there is none.
+def bare_value_schema(settings: FormatSpec) -> RegisteredSchema | None:
+    """The schema of bare values; None if there is none.
 
     Raises ConfigurationError if its text is missing or is no valid schema of the converter's language.
     """
-    schema = settings.unframed_schema
+    schema = settings.bare_value_schema
     if schema is None:
         return None
     if schema.text is None:

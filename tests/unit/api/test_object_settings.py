@@ -44,7 +44,7 @@ def formats(draw: st.DrawFn) -> FormatSpec:
     )
 
 
-SHAPINGS = st.builds(
+ALL_SETTINGS = st.builds(
     ObjectSettings,
     format=formats(),
     partitioner=st.builds(
@@ -75,38 +75,47 @@ SHAPINGS = st.builds(
 )
 
 
-@given(SHAPINGS)
-def test_object_settings_are_read_from_the_ledger_without_loss(shaping: ObjectSettings) -> None:
-    assert ObjectSettings.model_validate_json(shaping.model_dump_json()) == shaping
+@given(ALL_SETTINGS)
+def test_object_settings_are_read_from_the_ledger_without_loss(object_settings: ObjectSettings) -> None:
+    assert ObjectSettings.model_validate_json(object_settings.model_dump_json()) == object_settings
 
 
-@given(SHAPINGS)
-def test_equal_object_settings_have_the_same_json(shaping: ObjectSettings) -> None:
-    text = shaping.model_dump_json()
+@given(ALL_SETTINGS)
+def test_equal_object_settings_have_the_same_json(object_settings: ObjectSettings) -> None:
+    text = object_settings.model_dump_json()
     assert ObjectSettings.model_validate_json(text).model_dump_json() == text
 
 
-@given(SHAPINGS)
-def test_object_settings_have_the_json_form_of_a_manifest(shaping: ObjectSettings) -> None:
-    document = shaping.model_dump(mode="json", exclude_none=True)
-    assert ObjectSettings.model_validate(document, context={"manifest": True}, by_alias=True, by_name=False) == shaping
+@given(ALL_SETTINGS)
+def test_object_settings_have_the_json_form_of_a_manifest(object_settings: ObjectSettings) -> None:
+    document = object_settings.model_dump(mode="json", exclude_none=True)
+    assert (
+        ObjectSettings.model_validate(document, context={"manifest": True}, by_alias=True, by_name=False)
+        == object_settings
+    )
 
 
 def test_object_settings_contain_no_connection_settings() -> None:
-    shaping = accepted({"spec.s3": {"bucket": "archive", "partSize": "6Mi", "topicsDir": "lake"}}).shaping()
-    assert type(shaping.s3) is KeySettings
-    assert shaping.s3 == KeySettings(part_size=6 * MI, topics_dir="lake")
+    object_settings = accepted(
+        {"spec.s3": {"bucket": "archive", "partSize": "6Mi", "topicsDir": "lake"}}
+    ).object_settings()
+    assert type(object_settings.s3) is KeySettings
+    assert object_settings.s3 == KeySettings(part_size=6 * MI, topics_dir="lake")
 
 
 def test_object_settings_have_the_values_of_the_manifest() -> None:
     sink = accepted(HOURLY, {"spec.format": {"compression": {"codec": "Gzip"}}})
-    shaping, spec = sink.shaping(), sink.spec
-    assert (shaping.format, shaping.partitioner, shaping.rotation) == (spec.format, spec.partitioner, spec.rotation)
+    object_settings, spec = sink.object_settings(), sink.spec
+    assert (object_settings.format, object_settings.partitioner, object_settings.rotation) == (
+        spec.format,
+        spec.partitioner,
+        spec.rotation,
+    )
 
 
 def test_other_settings_do_not_change_the_object_settings() -> None:
     changed = accepted({"spec.rounds": {"maxBytes": "1Gi"}, "spec.s3": {"bucket": "other", "region": "eu-central-1"}})
-    assert changed.shaping() == accepted().shaping()
+    assert changed.object_settings() == accepted().object_settings()
 
 
 def test_the_default_sink_id_is_namespace_and_name() -> None:
