@@ -24,8 +24,105 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.activity import WINDOW_MS, PartitionActivity
 from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.lag_ages import LagAges, Lagging
-from sink_job.ledger.state import LedgerState, committable_offsets
+from sink_job.ledger.state import LedgerState, PartitionState, committable_offsets
 from sink_job.tasks.write import TaskResult
+
+
+class _Counts:
+    """What the rounds of a driver have done."""
+
+    def __init__(self) -> None:
+        self.totals = Totals()
+        self.rounds = Timing()
+        self.publishes = Timing()
+        self.requests: Counter[str] = Counter()
+        self.last_publish: int | None = None
+        self.active_partitions = 0
+
+    def round_completed(self, results: Mapping[TopicPartition, TaskResult], *, round_ms: int, publish_ms: int) -> None:
+        counts = [r.counts for r in results.values()]
+        self.active_partitions = sum(1 for c in counts if c.records)
+        totals = self.totals
+        totals.records += sum(c.records for c in counts)
+        totals.bytes += sum(c.bytes for c in counts)
+        totals.parts += sum(c.parts for c in counts)
+        totals.uploaded_bytes += sum(c.part_bytes for c in counts)
+        totals.ignored += sum(c.ignored for c in counts)
+        totals.dropped += sum(c.rejected for c in counts)
+        totals.dropped_properties += sum(c.dropped_properties for c in counts)
+        totals.retries += sum(c.retries for c in counts)
+        for c in counts:
+            self.requests.update(c.requests)
+        self.rounds = _timed(self.rounds, round_ms)
+        self.publishes = _timed(self.publishes, publish_ms)
+
+    def published(self, objects: int, now: int) -> None:
+        """`objects` is the number of published objects of this driver."""
+        if objects > self.totals.objects:
+            self.last_publish = now
+            self.totals.objects = objects
+
+
+class _Offsets:
+    """The ledger's state, the committed offsets and the log ends."""
+
+    def __init__(self) -> None:
+        self.ledger = LedgerState()
+        self.ends_at: int | None = None
+        self.lag_ages = LagAges()
+        self._committed: dict[TopicPartition, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
+
+    def set_state(self, state: LedgerState, committed: Mapping[TopicPartition, int]) -> None:
+        self.ledger, self._committed = state, dict(committed)
+
+    def set_ends(self, ends: Mapping[TopicPartition, int], now: int) -> None:
+        self._ends, self.ends_at = dict(ends), now
+
+    def unsampled(self, limit: int) -> tuple[dict[TopicPartition, Lagging], dict[TopicPartition, int]]:
+        partitions = {tp: Lagging(self._committed[tp], end) for tp, end in self._ends.items() if tp in self._committed}
+        return partitions, self.lag_ages.due(partitions, limit)
+
+    def reports(self, now: int) -> list[PartitionReport]:
+        return [self._report(TopicPartition.parse(name), p, now) for name, p in self.ledger.partitions.items()]
+
+    def _report(self, tp: TopicPartition, p: PartitionState, now: int) -> PartitionReport:
+        committed, end = self._committed.get(tp, p.committable), self._ends.get(tp)
+        lag = None if end is None else max(0, end - committed)
+        return PartitionReport(
+            topic=tp.topic,
+            partition=tp.partition,
+            committed=committed,
+            next=p.next,
+            end=end,
+            lag=lag,
+            lag_ms=None if lag is None else self.lag_ages.age_ms(tp, committed=committed, lag=lag, now=now),
+            open_objects=len(p.open),
+        )
+
+
+class _MemoryUse:
+    """The memory of tasks, and the topic-partitions and remainders that it is sized by."""
+
+    def __init__(self, sink: Sink, *, slots: int, window_ms: int) -> None:
+        self._activity = PartitionActivity(max(window_ms, 2 * sink.spec.rounds.max_delay))
+        self._memory = MemoryReport(slots=slots, part_size=sink.spec.s3.part_size)
+
+    def set_state(self, state: LedgerState) -> None:
+        opened = [len(p.open) for p in state.partitions.values()]
+        self._memory.open_objects, self._memory.max_open_objects = sum(opened), max(opened, default=0)
+
+    def round_completed(self, results: Mapping[TopicPartition, TaskResult], ended: int) -> None:
+        self._activity.add({tp: r.state for tp, r in results.items() if r.counts.records}, ended)
+        self._memory.buffered_bytes = sum(r.counts.buffered_bytes for r in results.values())
+        self._memory.spilled_bytes = sum(r.counts.spilled_bytes for r in results.values())
+
+    def allocated(self, memory: int, slots: int) -> None:
+        self._memory.applied_bytes, self._memory.slots = memory, slots
+
+    def report(self, now: int) -> MemoryReport:
+        active, remainder = self._activity.observed(now)
+        return self._memory.model_copy(update={"active_partitions": active, "remainder_bytes": remainder})
 
 
 class Progress:
@@ -50,20 +147,10 @@ class Progress:
         self._lock = threading.Lock()
         self._started = clock()
         self._state = RunState.STARTING
-        self._ledger = LedgerState()
-        self._committed: dict[TopicPartition, int] = {}
-        self._ends: dict[TopicPartition, int] = {}
-        self._ends_at: int | None = None
-        self._lag_ages = LagAges()
+        self._offsets = _Offsets()
+        self._counts = _Counts()
+        self._memory = _MemoryUse(sink, slots=slots, window_ms=window_ms)
         self._hanging: list[HangingTransactionReport] = []
-        self._active = 0
-        self._activity = PartitionActivity(max(window_ms, 2 * sink.spec.rounds.max_delay))
-        self._totals = Totals()
-        self._rounds = Timing()
-        self._publishes = Timing()
-        self._memory = MemoryReport(slots=slots, part_size=sink.spec.s3.part_size)
-        self._requests: Counter[str] = Counter()
-        self._last_publish: int | None = None
         self._failure: Failure | None = None
         self._all_published = False
 
@@ -81,7 +168,7 @@ class Progress:
             self._state = RunState.RUNNING
             if commits is not None:
                 self._set_state(commits.state, commits.committed)
-                self._published(commits.published, self._clock())
+                self._counts.published(commits.published, self._clock())
         self._notify()
 
     def log_ends(self, ends: Mapping[TopicPartition, int]) -> None:
@@ -92,7 +179,7 @@ class Progress:
     def observed_log_ends(self, ends: Mapping[TopicPartition, int]) -> None:
         """Sets the current log ends, observed beside the rounds: it is no progress of the driver."""
         with self._lock:
-            self._ends, self._ends_at = dict(ends), self._clock()
+            self._offsets.set_ends(ends, self._clock())
 
     def lag_sampled(
         self,
@@ -104,7 +191,7 @@ class Progress:
     ) -> None:
         """Records timestamps of records; see `LagAges.sampled`."""
         with self._lock:
-            self._lag_ages.sampled(partitions, requested, times, now=now)
+            self._offsets.lag_ages.sampled(partitions, requested, times, now=now)
 
     def hanging(self, reports: Sequence[HangingTransactionReport]) -> None:
         """Sets the current hanging transactions."""
@@ -123,60 +210,33 @@ class Progress:
         """A round has been recorded and published; times are in ms."""
         with self._lock:
             self._set_state(commits.state, commits.committed)
-            read = {tp: r.state for tp, r in results.items() if r.counts.records}
-            self._active = len(read)
-            self._activity.add(read, ended)
-            self._count(results)
-            self._rounds = _timed(self._rounds, recorded - started)
-            self._publishes = _timed(self._publishes, ended - recorded)
-            self._published(commits.published, ended)
+            self._memory.round_completed(results, ended)
+            self._counts.round_completed(results, round_ms=recorded - started, publish_ms=ended - recorded)
+            self._counts.published(commits.published, ended)
         self._notify()
 
-    def _set_state(self, state: LedgerState, visible_to: Mapping[TopicPartition, int]) -> None:
-        self._ledger = state
-        self._committed = dict(visible_to)
-        opened = [len(p.open) for p in state.partitions.values()]
-        self._memory.open_objects, self._memory.max_open_objects = sum(opened), max(opened, default=0)
-
-    def _published(self, objects: int, now: int) -> None:
-        if objects > self._totals.objects:
-            self._last_publish = now
-            self._totals.objects = objects
-
-    def _count(self, results: Mapping[TopicPartition, TaskResult]) -> None:
-        totals, memory = self._totals, self._memory
-        counts = [r.counts for r in results.values()]
-        totals.records += sum(c.records for c in counts)
-        totals.bytes += sum(c.bytes for c in counts)
-        totals.parts += sum(c.parts for c in counts)
-        totals.uploaded_bytes += sum(c.part_bytes for c in counts)
-        totals.ignored += sum(c.ignored for c in counts)
-        totals.dropped += sum(c.rejected for c in counts)
-        totals.dropped_properties += sum(c.dropped_properties for c in counts)
-        totals.retries += sum(c.retries for c in counts)
-        for c in counts:
-            self._requests.update(c.requests)
-        memory.buffered_bytes = sum(c.buffered_bytes for c in counts)
-        memory.spilled_bytes = sum(c.spilled_bytes for c in counts)
+    def _set_state(self, state: LedgerState, committed: Mapping[TopicPartition, int]) -> None:
+        self._offsets.set_state(state, committed)
+        self._memory.set_state(state)
 
     def allocated(self, memory: int, slots: int) -> None:
         """The tasks of the next rounds use `memory` bytes of each container, and `slots` of them run at a time."""
         with self._lock:
-            self._memory.applied_bytes, self._memory.slots = memory, slots
+            self._memory.allocated(memory, slots)
 
     def add_rebuilt(self, objects: int) -> None:
         with self._lock:
-            self._totals.rebuilt += objects
+            self._counts.totals.rebuilt += objects
 
     def add_lost(self, offsets: int) -> None:
         """Adds offsets that are lost because Kafka no longer holds them."""
         with self._lock:
-            self._totals.lost += offsets
+            self._counts.totals.lost += offsets
 
     def clock_jumps(self, count: int) -> None:
         """Sets the number of jumps of the host's clock."""
         with self._lock:
-            self._totals.clock_jumps = count
+            self._counts.totals.clock_jumps = count
 
     def stopping(self) -> None:
         with self._lock:
@@ -209,78 +269,51 @@ class Progress:
     def requests(self) -> dict[str, int]:
         """S3 requests of the tasks, by operation."""
         with self._lock:
-            return dict(self._requests)
+            return dict(self._counts.requests)
 
     @property
     def log_ends_at(self) -> int | None:
         """Time of the last observation of the log ends, in ms since 1970-01-01 UTC."""
         with self._lock:
-            return self._ends_at
+            return self._offsets.ends_at
 
     def unsampled_lag(self, limit: int) -> tuple[dict[TopicPartition, Lagging], dict[TopicPartition, int]]:
         """The topic-partitions with a known log end, and the offsets whose timestamp is to be read; see
         `LagAges.due`."""
         with self._lock:
-            partitions = {
-                tp: Lagging(self._committed[tp], end) for tp, end in self._ends.items() if tp in self._committed
-            }
-            return partitions, self._lag_ages.due(partitions, limit)
+            return self._offsets.unsampled(limit)
 
     @property
     def lost_offsets(self) -> int:
         with self._lock:
-            return self._totals.lost
+            return self._counts.totals.lost
 
     def report(self) -> Report:
         """The current `/report`."""
         with self._lock:
-            now = self._clock()
+            now, ledger = self._clock(), self._offsets.ledger
             return Report(
                 sink_id=self._sink.sink_id,
                 name=self._sink.name,
                 namespace=self._sink.namespace,
                 state=self._state,
-                epoch=self._ledger.epoch or None,
-                round=self._ledger.number or None,
+                epoch=ledger.epoch or None,
+                round=ledger.number or None,
                 now=now,
                 started_at=self._started,
-                assigned_partitions=len(self._ledger.partitions),
-                active_partitions=self._active,
-                partitions=self._partitions(now),
-                log_ends_at=self._ends_at,
+                assigned_partitions=len(ledger.partitions),
+                active_partitions=self._counts.active_partitions,
+                partitions=self._offsets.reports(now),
+                log_ends_at=self._offsets.ends_at,
                 hanging_transactions=list(self._hanging),
-                totals=self._totals.model_copy(),
-                last_publish=self._last_publish,
-                rounds=self._rounds,
-                publishes=self._publishes,
-                memory=self._memory_report(),
+                totals=self._counts.totals.model_copy(),
+                last_publish=self._counts.last_publish,
+                rounds=self._counts.rounds,
+                publishes=self._counts.publishes,
+                memory=self._memory.report(now),
                 published=self._all_published,
                 failure=self._failure,
             )
-
-    def _memory_report(self) -> MemoryReport:
-        active, remainder = self._activity.observed(self._clock())
-        return self._memory.model_copy(update={"active_partitions": active, "remainder_bytes": remainder})
-
-    def _partitions(self, now: int) -> list[PartitionReport]:
-        reports = []
-        for name, p in self._ledger.partitions.items():
-            tp = TopicPartition.parse(name)
-            committed, end = self._committed.get(tp, p.committable), self._ends.get(tp)
-            lag = None if end is None else max(0, end - committed)
-            reports.append(
-                PartitionReport(
-                    topic=tp.topic,
-                    partition=tp.partition,
-                    committed=committed,
-                    next=p.next,
-                    end=end,
-                    lag=lag,
-                    lag_ms=None if lag is None else self._lag_ages.age_ms(tp, committed=committed, lag=lag, now=now),
-                    open_objects=len(p.open),
-                )
-            )
-        return reports
 
 
 def _timed(timing: Timing, ms: int) -> Timing:
