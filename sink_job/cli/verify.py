@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sink_job.engine.types import Engine
     from sink_job.kafka.admin import JavaKafkaAdmin
     from sink_job.kafka.properties import KafkaProperties
-    from sink_job.verify.evidence import ReportProgress
+    from sink_job.verify.bucket_scanner import ReportProgress
 
 DESCRIPTION = """\
 Verifies that every record of SINK.yaml up to the committed offset is in exactly

@@ -22,8 +22,9 @@ from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Columns, Engine, Range, stateless
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import S3Settings
+from sink_job.verify.bucket_scanner import ReportProgress
 from sink_job.verify.compare_task import CompareInput, CompareSettings, ExpectedObject, compare_range
-from sink_job.verify.evidence import Evidence, ReportProgress
+from sink_job.verify.evidence import Evidence
 from sink_job.verify.results import ComparisonResult, PartitionResult
 
 CHUNK_BYTES = 1 << 30

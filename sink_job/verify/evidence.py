@@ -11,8 +11,7 @@ number of records in the footer of a Parquet object is compared with the ledger,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sink_job.api.errors import ConfigurationError
@@ -24,22 +23,15 @@ from sink_job.ledger.generations import generation_metadata
 from sink_job.ledger.ownership import claims_prefix, ledger_root
 from sink_job.ledger.state import ClosedObject, KafkaIdentity, LedgerState
 from sink_job.ledger.store import Ledger
-from sink_job.ledger.stored_object import compare_stored, multipart_etag
-from sink_job.partitioning.object_keys import topic_prefix
-from sink_job.s3 import Listed, S3Client
+from sink_job.s3 import S3Client
 from sink_job.verify.audit import audit, unknown_partition
 from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets, UntrackedObject
-from sink_job.verify.duplicate_objects import DuplicateDetector, KeyOrigin, OtherObject
-from sink_job.verify.parquet_footers import footer_difference, is_parquet
-from sink_job.verify.parquet_statistics import OFFSET
+from sink_job.verify.bucket_scanner import BucketScanner, LedgerContent, ReportProgress, distinct
 from sink_job.verify.per_generation import buckets, per_generation
 from sink_job.verify.results import PartitionResult
 
 THREADS = 16
 """Number of concurrent requests to S3."""
-
-ReportProgress = Callable[[str], None]
-"""Receives a line of progress output."""
 
 
 @dataclass(frozen=True)
@@ -107,48 +99,29 @@ class _EvidenceReader:
             generations, settings_of_claims = self._generations()
             if generations[-1].state.generation != state.generation:
                 group = {}  # a reset has ended the generation of these offsets meanwhile
-            shaped = _distinct(list(settings_of_claims.values()))
-            claimed, started = self._claimed_extensions(shaped), self._started(state)
-            enveloped = {
-                number for number, object_settings in settings_of_claims.items() if object_settings.format.envelope
-            }
-            scanner = _BucketScanner(
-                self.s3, threads, generations, shaped, claimed, started, self.report, enveloped=enveloped
+            content = LedgerContent(
+                generations,
+                settings_of_claims,
+                claimed=self._claimed_extensions(distinct(settings_of_claims.values())),
+                started=self._started(state),
             )
-            whole = scanner.bucket(self._closed_objects)
-            names = [
-                self.sink.object_settings().s3,
-                *(object_settings.s3 for object_settings in settings_of_claims.values()),
-            ]
-            *ended, (current, bucket) = zip(generations, buckets(generations, whole, names), strict=True)
+            scan = BucketScanner(self.s3, threads, content, self.report).scan(self._closed_objects)
+            names = [self.sink.object_settings().s3, *(settings.s3 for settings in settings_of_claims.values())]
+            audits = [*zip(generations, buckets(generations, scan.bucket, names), strict=True)]
+            *ended, (current, bucket) = audits
             live, notes = self._live(current.state)
-            assigned = sum(len(found) for _, each in (*ended, (current, bucket)) for found in each.untracked.values())
-            if outside := sum(map(len, whole.untracked.values())) - assigned:
-                notes += (
-                    f"{outside:,} objects in the directory of a previous generation are not listed in the ledger and "
-                    "are outside of its offsets",
-                )
-            uncopied = sum(
-                len(found) for tp, found in bucket.untracked.items() if str(tp) not in current.state.partitions
-            )
-            if uncopied:
-                notes += (f"{uncopied:,} objects are of partitions that this generation does not copy",)
-            notes += tuple(scanner.notes())
-            if scanner.by_size:
-                notes += (
-                    f"{scanner.by_size:,} objects were compared by size only: the store provides no checksum of them",
-                )
+            notes += (*_notes_on_generations(scan.bucket, audits), *scan.notes())
             return Evidence(
                 current=current,
                 bucket=bucket,
                 kafka=KafkaOffsets(group, self.admin.end_offsets(live)),
                 settings_of_claims=settings_of_claims,
                 live=live,
-                foreign=scanner.foreign,
+                foreign=scan.foreign,
                 notes=notes,
                 objects={o.key: o for o in current.objects},
                 ended=tuple(ended),
-                unknown_partitions=scanner.unknown_partitions,
+                unknown_partitions=scan.unknown_partitions,
                 root=self.ledger.root,
             )
 
@@ -200,6 +173,20 @@ class _EvidenceReader:
         return [tp for tp in partitions if _is_live(tp, state.kafka, topics)], notes
 
 
+def _notes_on_generations(whole: BucketState, audits: Sequence[tuple[GenerationAudit, BucketState]]) -> Iterator[str]:
+    """Notes on untracked objects of `whole` that no generation's audit reports. The current generation is the last."""
+    assigned = sum(len(objects) for _, bucket in audits for objects in bucket.untracked.values())
+    if outside := sum(map(len, whole.untracked.values())) - assigned:
+        yield (
+            f"{outside:,} objects in the directory of a previous generation are not listed in the ledger and are "
+            "outside of its offsets"
+        )
+    current, bucket = audits[-1]
+    uncopied = sum(len(objects) for tp, objects in bucket.untracked.items() if str(tp) not in current.state.partitions)
+    if uncopied:
+        yield f"{uncopied:,} objects are of partitions that this generation does not copy"
+
+
 def _partitions(state: LedgerState) -> list[TopicPartition]:
     return sorted(TopicPartition.parse(name) for name in state.partitions)
 
@@ -219,158 +206,3 @@ def _changes(kafka: KafkaIdentity | None, topics: Mapping[str, TopicInfo | None]
             yield f"topic {topic} does not exist in Kafka any more"
         elif not _is_same(topic, info, kafka):
             yield f"topic {topic} was deleted and created again: the objects are those of the deleted topic"
-
-
-class _BucketScanner:
-    """Compares the bucket with the ledger."""
-
-    def __init__(
-        self,
-        s3: S3Client,
-        pool: Executor,
-        generations: Sequence[GenerationAudit],
-        settings_of_claims: Sequence[ObjectSettings],
-        claimed: Collection[tuple[str, str]],
-        started: int,
-        report: ReportProgress,
-        *,
-        enveloped: Collection[int],
-    ) -> None:
-        """`claimed`: see `DuplicateDetector`. `started`: the time of the sink's first claim (ms, by the store's
-        clock). `enveloped`: the claims under which records contain their offsets."""
-        self.s3 = s3
-        self.pool = pool
-        self.settings_of_claims = settings_of_claims
-        self.started = started
-        self.report = report
-        self.enveloped = enveloped
-        self.objects = {o.key: o for each in generations for o in each.objects}
-        self.partitions = {TopicPartition.parse(name) for each in generations for name in each.state.partitions}
-        self.topics = sorted({tp.topic for tp in self.partitions})
-        self.detector = DuplicateDetector(settings_of_claims, self.topics, claimed)
-        self.sizes = {o.bytes for o in self.objects.values()}
-        self.untracked: list[tuple[TopicPartition, UntrackedObject]] = []
-        self.unknown_partitions: dict[TopicPartition, list[UntrackedObject]] = {}
-        self.unconfirmed: list[ClosedObject] = []
-        self.likely_copies: list[Listed] = []
-        self.parquet: list[ClosedObject] = []
-        self.foreign = self.other_sinks = self.older_objects = self.by_size = 0
-
-    def bucket(self, closed_objects: Callable[[], Mapping[str, ClosedObject]]) -> BucketState:
-        """The deviations of the bucket from the ledger. `closed_objects` reads the ledger's closed objects again."""
-        not_listed = self._list()
-        latest = closed_objects() if self.untracked or self.unconfirmed or not_listed else {}
-        missing: set[str] = set()
-        mismatched: dict[str, str] = {}
-        unconfirmed = [latest.get(o.key, o) for o in (*self.unconfirmed, *(self.objects[key] for key in not_listed))]
-        if unconfirmed:
-            self.report(f"requesting the checksums of {len(unconfirmed):,} objects")
-        for o, head in zip(unconfirmed, self.pool.map(lambda o: self.s3.head(o.key), unconfirmed), strict=True):
-            if head is None:
-                missing.add(o.key)
-            elif difference := compare_stored(o, head, size_suffices=True):
-                mismatched[o.key] = difference
-            elif head.crc64nvme is None and multipart_etag(o) is None:
-                self.by_size += 1
-        for key, difference in self._footers():
-            mismatched.setdefault(key, difference)
-        untracked: dict[TopicPartition, list[UntrackedObject]] = {}
-        for tp, each in (*self.untracked, *self._copies()):
-            if each.key not in latest:
-                (untracked if tp in self.partitions else self.unknown_partitions).setdefault(tp, []).append(each)
-        return BucketState(frozenset(missing), mismatched, untracked)
-
-    def _footers(self) -> Iterator[tuple[str, str]]:
-        """The key of each Parquet object whose footer differs from the ledger, and the difference."""
-        if self.parquet:
-            self.report(f"reading the footers of {len(self.parquet):,} Parquet objects")
-        for o, difference in zip(self.parquet, self.pool.map(self._footer, self.parquet), strict=True):
-            if difference is not None:
-                yield o.key, difference
-
-    def _footer(self, o: ClosedObject) -> str | None:
-        return footer_difference(self.s3, o, OFFSET if o.settings in self.enveloped else None)
-
-    def notes(self) -> Iterator[str]:
-        """Notes about objects of other programs."""
-        if self.older_objects:
-            yield f"{self.older_objects:,} objects older than the ledger are of partitions that it does not contain"
-        if self.other_sinks:
-            yield f"{self.other_sinks:,} objects have an extension that another sink has claimed for the same topic"
-
-    def _list(self) -> set[str]:
-        """Processes the listing; returns the keys of the ledger that are not in it."""
-        not_listed = set(self.objects)
-        count = 0
-        for listed in self._listing():
-            count += 1
-            if count % 100_000 == 0:
-                self.report(f"listed {count:,} objects")
-            o = self.objects.get(listed.key)
-            if o is None:
-                self._other_object(listed)
-                continue
-            not_listed.discard(listed.key)
-            if is_parquet(o):
-                self.parquet.append(o)
-            if listed.size != o.bytes or listed.etag.strip('"') != multipart_etag(o):
-                self.unconfirmed.append(o)
-        self.report(f"listed {count:,} objects")
-        return not_listed
-
-    def _listing(self) -> Iterator[Listed]:
-        """All objects under the topic prefixes, each once: with unusual delimiters a prefix may contain another."""
-        done: list[str] = []
-        for prefix in sorted(
-            {
-                topic_prefix(object_settings, topic)
-                for object_settings in self.settings_of_claims
-                for topic in self.topics
-            }
-        ):
-            if not any(prefix.startswith(other) for other in done):
-                done.append(prefix)
-                yield from self.s3.list(prefix)
-
-    def _other_object(self, listed: Listed) -> None:
-        """Classifies an object that the ledger does not list."""
-        match self.detector.origin(listed.key):
-            case KeyOrigin(tp, first):
-                if tp in self.partitions or listed.last_modified_ms >= self.started:
-                    self.untracked.append((tp, UntrackedObject(listed.key, first, listed.size)))
-                else:
-                    self.older_objects += 1
-            case OtherObject.ANOTHER_SINKS:
-                self.other_sinks += 1
-            case OtherObject.FOREIGN if listed.size in self.sizes and listed.last_modified_ms >= self.started:
-                self.likely_copies.append(listed)
-            case _:
-                self.foreign += 1
-
-    def _copies(self) -> Iterator[tuple[TopicPartition, UntrackedObject]]:
-        """The likely copies with the content of a listed object; the others are foreign."""
-        if not self.likely_copies:
-            return
-        self.report(f"comparing {len(self.likely_copies):,} other objects with those of the ledger")
-        by_etag = {etag: o for o in self.objects.values() if (etag := multipart_etag(o)) is not None}
-        by_crc = {(o.bytes, o.crc): o for o in self.objects.values()}
-
-        def original(listed: Listed) -> ClosedObject | None:
-            if (o := by_etag.get(listed.etag.strip('"'))) is not None:
-                return o
-            head = self.s3.head(listed.key)
-            return None if head is None or head.crc64nvme is None else by_crc.get((head.size, head.crc64nvme))
-
-        for listed, o in zip(self.likely_copies, self.pool.map(original, self.likely_copies), strict=True):
-            if o is None:
-                self.foreign += 1
-            else:
-                yield o.topic_partition, UntrackedObject(listed.key, o.first, listed.size, copy_of=o.key)
-
-
-def _distinct(settings_of_claims: Sequence[ObjectSettings]) -> list[ObjectSettings]:
-    return list(
-        {
-            object_settings.model_dump_json(): object_settings for object_settings in reversed(settings_of_claims)
-        }.values()
-    )
