@@ -102,7 +102,7 @@ def committed_before_acknowledged() -> Patches:
     original = Committer._acknowledge
 
     def acknowledge(self: Committer, clock: int, visible: set[str], *rest: Any, **given: Any) -> None:
-        self._commit(state.committable_offsets(self.state, visible))
+        self._group_offsets._commit(self.state, state.committable_offsets(self.state, visible))
         original(self, clock, visible, *rest, **given)
 
     return [patch.object(Committer, "_acknowledge", acknowledge)]

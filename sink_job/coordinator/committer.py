@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 import msgspec
 
-from sink_job.api.errors import LedgerFenced, TopicNotFound, TransientError
+from sink_job.api.errors import LedgerFenced, TransientError
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.group_offsets import GroupOffsets
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger.data_loss import RebuildOutcome
-from sink_job.ledger.generations import commit_metadata
 from sink_job.ledger.publisher import PublishOutcome, publish_all
 from sink_job.ledger.state import (
     ClosedObject,
@@ -35,10 +35,6 @@ from sink_job.s3 import S3Client
 
 SNAPSHOT_INTERVAL_RECORDS = 100
 MAX_REBUILD_ATTEMPTS = 5
-
-COMMIT_INTERVAL_MS = 3_600_000
-"""Interval in ms at which all offsets are committed again, also while idle: well below the usual retention of a group's
-offsets (`offsets.retention.minutes`: one day before Kafka 2.0, seven days since)."""
 
 _log = logging.getLogger(__name__)
 
@@ -72,12 +68,8 @@ class Committer:
         self.epoch = state.epoch
         self.published = 0
         self._inherited = frozenset(state.pending)
-        self._offsets = offsets
-        self._group = group
+        self._group_offsets = GroupOffsets(offsets, group, ledger, clock)
         self._rebuild = rebuild
-        self._committed: dict[TopicPartition, int] = {}
-        self._clock = clock
-        self._committed_at = clock()
         self._snapshot_every = snapshot_every
         self._pool = pool(publishers, "s3sink-publish")
 
@@ -150,8 +142,7 @@ class Committer:
             )
         if visible:
             self._acknowledge(clock, visible)
-        offsets = committable_offsets(self.state)
-        self._commit({tp: offset for tp, offset in offsets.items() if self._committed.get(tp) != offset})
+        self._group_offsets.commit(self.state)
 
     def _acknowledge(self, clock: int, visible: Set[str], rebuilt: RebuildOutcome | None = None) -> None:
         """Records that these objects are visible: the group's offset does not pass them before that (P5)."""
@@ -161,48 +152,8 @@ class Committer:
         self.published += len(visible)
 
     def refresh_offsets(self, partitions: Iterable[TopicPartition]) -> None:
-        """Commits the offsets of these topic-partitions again where the group's differ from the committed ones, and all
-        of them every `COMMIT_INTERVAL_MS`, before Kafka expires them.
-
-        Raises LedgerFenced when another driver has claimed the ledger.
-        """
-        committable = committable_offsets(self.state)
-        offsets = {tp: committable[tp] for tp in partitions}
-        now = self._clock()
-        is_due = abs(now - self._committed_at) >= COMMIT_INTERVAL_MS
-        current = {} if is_due else self._offsets.group_offsets(self._group, list(offsets), metadata=self._metadata)
-        differing = {tp: offset for tp, offset in offsets.items() if current.get(tp) != offset}
-        if differing:
-            self.ledger.check_head(self.state)
-            self._commit(differing)
-        if is_due:
-            self._committed_at = now
-
-    @property
-    def _metadata(self) -> str:
-        return commit_metadata(self.state.generation, self.ledger.url)
-
-    def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commits these offsets. The caller has appended a record or checked the head before, so a fenced driver rarely
-        gets here; the offsets that it commits are correct, but lower than the newer driver's (P4, P5)."""
-        if not offsets:
-            return
-        try:
-            self._offsets.alter_group_offsets(self._group, offsets, metadata=self._metadata)
-        except TopicNotFound:
-            self._commit_by_topic(offsets)
-        self._committed |= offsets
-
-    def _commit_by_topic(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commits topic by topic and skips deleted topics, which have no offsets."""
-        for topic in sorted({tp.topic for tp in offsets}):
-            try:
-                mine = {tp: o for tp, o in offsets.items() if tp.topic == topic}
-                self._offsets.alter_group_offsets(self._group, mine, metadata=self._metadata)
-            except TopicNotFound as missing:
-                _log.warning(
-                    "offsets of a topic that no longer exists are not committed; its objects stay in S3: %s", missing
-                )
+        """See `GroupOffsets.refresh`."""
+        self._group_offsets.refresh(self.state, partitions)
 
     @property
     def committed(self) -> dict[TopicPartition, int]:

@@ -102,6 +102,9 @@ class Coordinator:
         if not self.stop_condition.start_new_ledger and not self._ledger.exists():
             metadata = self._discovery.group_metadata(self._discovery.discover())
             ownership.check_no_other_ledger(self._ledger.url, self.sink.group_id, metadata)
+            deleted = ownership.deleted_ledger_warning(self._ledger.url, self.sink.group_id, metadata)
+            if deleted:
+                _log.warning("%s", deleted)
         probe(self._s3, self._root)
         warning = lifecycle_warning(self._s3, self._root)
         if warning:

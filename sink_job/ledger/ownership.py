@@ -432,6 +432,23 @@ def check_no_other_ledger(url: str, group: str, metadata: Mapping[TopicPartition
         )
 
 
+def deleted_ledger_warning(url: str, group: str, metadata: Mapping[TopicPartition, str]) -> str | None:
+    """For a missing ledger at `url`: a warning if the metadata of the group's offsets names it, so it was deleted.
+
+    The start is correct (P5): the objects are before these offsets, or the start ends with LedgerLost.
+    """
+    tp = next((tp for tp, text in sorted(metadata.items()) if ledger_of(text) == url), None)
+    if tp is None:
+        return None
+    return (
+        f"there is no ledger at {url}, although the offsets of consumer group {group} were committed with it (such as "
+        f"that of {tp}): the ledger was deleted. A new ledger starts at these offsets. It has no generations, inferred "
+        "schemas and field ids of the deleted one, `s3sink verify` does not check the earlier objects, and uploads of "
+        "objects that were open stay until a lifecycle rule removes them. To keep them, stop the sink and restore the "
+        "objects below that prefix (bucket versioning)"
+    )
+
+
 def _parent(ledger: str) -> str:
     return ledger.rstrip("/").rpartition("/")[0]
 

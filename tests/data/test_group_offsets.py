@@ -14,9 +14,9 @@ from devtools.processes import wait_until
 from devtools.s3 import S3Server
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import COMMIT_INTERVAL_MS
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.coordinator import Coordinator
+from sink_job.coordinator.group_offsets import COMMIT_INTERVAL_MS
 from sink_job.ledger.orphan_cleanup import OrphanCleaner
 from sink_job.ledger.store import Intent, Ledger
 from tests.support.crash_points import crash_before_publishing
@@ -185,6 +185,23 @@ def test_the_first_start_claims_the_ledger_before_it_commits(sink_fixture: SinkF
 
     with_admin(sink_fixture, SyntheticLog(records=0), Kafka).run()
     assert ledgers == [True]
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_a_start_without_the_ledger_that_the_groups_offsets_name_is_logged(
+    sink_fixture: SinkFixture, caplog: pytest.LogCaptureFixture, *, deleted: bool
+) -> None:
+    log = SyntheticLog(records=10)
+    sink_fixture.driver(log, DONE, flush_size=10).run()
+    if deleted:
+        sink_fixture.s3.delete([each.key for each in sink_fixture.s3.list(ROOT)])
+    caplog.clear()
+    sink_fixture.driver(log, DONE, flush_size=10).run()
+    warned = [each.getMessage() for each in caplog.records if "the ledger was deleted" in each.getMessage()]
+    assert len(warned) == deleted
+    if deleted:
+        assert f"there is no ledger at s3://{sink_fixture.s3.bucket}/{ROOT}" in warned[0]
+    assert sink_fixture.group() == {"log-0": 10}
 
 
 def test_a_crashed_competitor_of_the_first_start_leaves_no_higher_offset(sink_fixture: SinkFixture) -> None:
