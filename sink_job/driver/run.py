@@ -16,14 +16,12 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from rich.console import Console
 
 from sink_job.api import memory_budget
 from sink_job.api.allocation import Allocation
 from sink_job.api.enums import IsolationLevel
-from sink_job.api.errors import SinkError, TooManyExecutorFailures, TransientError
 from sink_job.api.report import Failure, Report
 from sink_job.api.report_access import AT_STOP, REPORT_TOKEN_VARIABLE
 from sink_job.api.spec import Sink
@@ -33,18 +31,18 @@ from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
 from sink_job.driver import console, logs, termination_message
 from sink_job.driver.broker_check import wait_for_broker
-from sink_job.driver.cgroup_memory import ContainerMemory
 from sink_job.driver.executor_permission import ExecutorPermission
 from sink_job.driver.lag_sampler import LagSampler
 from sink_job.driver.live_allocation import LiveAllocation, allocation_file
 from sink_job.driver.liveness import Heartbeat
-from sink_job.driver.machine import machine_memory, memory_of, owner_of, usual_cores
+from sink_job.driver.machine import owner_of
 from sink_job.driver.report_endpoints import ReportEndpoints
 from sink_job.driver.report_server import ReportServer
+from sink_job.driver.run_errors import classified
 from sink_job.driver.secret_registry import SECRETS
-from sink_job.driver.signals import StopSignals
+from sink_job.driver.signals import StopInstruction, StopSignals
 from sink_job.driver.started_spark import StartedSpark
-from sink_job.driver.stop_instruction import StopInstruction
+from sink_job.driver.task_resources import TaskResources
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.kafka.record_times import RecordTimes
@@ -55,31 +53,17 @@ from sink_job.s3 import S3Client, S3Settings, connect
 from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.executor_log import ExecutorLog, failure_limit
-from sink_job.spark.executor_pods import read_executor_config
 from sink_job.spark.executor_scaling import ExecutorScaler
 from sink_job.spark.jars import connector_jars
-from sink_job.spark.resource_errors import resource_error
-from sink_job.spark.session import session
+from sink_job.spark.session import Session, session
 
 KAFKA_TIMEOUT_MS = 50_000
 """Timeout of a request to Kafka's admin API. After it, the run ends with TransientError."""
-
-MAX_LOGGED_ERROR = 4000
-"""Characters of an error of the JVM that are logged: its message, its first causes, and no complete stack trace."""
 
 ACTIVITY_WINDOW = "S3SINK_ACTIVITY_WINDOW_MS"
 """Environment variable of tests: a shorter window than `activity.WINDOW_MS`."""
 
 _log = logging.getLogger(__name__)
-
-
-_IN_POD: Final = "KUBERNETES_SERVICE_HOST"
-"""Environment variable of each container in a cluster."""
-_MACHINE_ADVICE: Final = "If this happens again, run fewer concurrent tasks (--cores), or free memory on this machine"
-_POD_ADVICE: Final = (
-    "The operator gives the next attempt more memory after an out-of-memory kill. If this happens again, increase "
-    "spec.executor.memory.max, or decrease spec.executor.cores"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +95,25 @@ def run_sink(sink: Sink, options: RunOptions, signals: StopSignals) -> Report:
     return _Run(sink, options, signals, handler).run()
 
 
+@dataclass(frozen=True)
+class Connections:
+    """The settings of the connections of a run, with their secrets."""
+
+    kafka: KafkaProperties
+    s3: S3Settings
+    registry: RegistrySettings | None
+
+    @classmethod
+    def of(cls, sink: Sink, secret_dirs: Mapping[str, Path]) -> Connections:
+        """Raises SecretNotFound."""
+        registry = sink.spec.format.registry
+        return cls(
+            KafkaProperties.of(sink.spec.kafka, secret_dirs),
+            S3Settings.of(sink.spec.s3, secret_dirs),
+            None if registry is None else RegistrySettings.of(registry, secret_dirs),
+        )
+
+
 class _Run:
     """One run with its resources."""
 
@@ -121,23 +124,20 @@ class _Run:
         self.options = options
         self.signals = signals
         self.handler = handler
-        file = options.spark_properties
-        self.cluster = None if file is None else read_executor_config(file, os.environ)
-        self.cores = options.cores or usual_cores() if self.cluster is None else self.cluster.slots
-        self.memory = self._memory()
-        self.container_memory = ContainerMemory(options.memory if self.cluster is None else None)
-        self.properties = KafkaProperties.of(sink.spec.kafka, options.secret_dirs)
-        self.s3_settings = S3Settings.of(sink.spec.s3, options.secret_dirs)
-        registry = sink.spec.format.registry
-        self.registry_settings = None if registry is None else RegistrySettings.of(registry, options.secret_dirs)
+        self.tasks = TaskResources.of(
+            sink, spark_properties=options.spark_properties, cores=options.cores, memory=options.memory
+        )
+        self.connections = Connections.of(sink, options.secret_dirs)
         self.heartbeat = Heartbeat()
         self.stop_instruction = StopInstruction()
         window_ms = int(os.environ.get(ACTIVITY_WINDOW, WINDOW_MS))
-        self.progress = Progress(sink, _clock, slots=self.cores, observer=self.heartbeat.beat, window_ms=window_ms)
+        self.progress = Progress(
+            sink, _clock, slots=self.tasks.cores, observer=self.heartbeat.beat, window_ms=window_ms
+        )
         self.allocation = LiveAllocation(
             allocation_file(),
-            Allocation(executors=self.cluster.instances if self.cluster else 1, memory=self.memory.total),
-            cores=self.cluster.cores if self.cluster else self.cores,
+            Allocation(executors=self.tasks.executors, memory=self.tasks.memory.total),
+            cores=self.tasks.cores_of_executor,
             part_size=sink.spec.s3.part_size,
             encoding=memory_budget.encoding_memory(sink.spec.format),
             progress=self.progress,
@@ -149,7 +149,7 @@ class _Run:
         failure: Exception | None = None
         with ExitStack() as stack:
             try:
-                s3 = connect(self.s3_settings)
+                s3 = connect(self.connections.s3)
                 self._serve(stack, s3)
                 self._until_stopped(stack, s3)
             except Exception as error:
@@ -161,91 +161,28 @@ class _Run:
         return self.progress.report()
 
     def _classify(self, error: Exception) -> Exception | None:
-        """The error to raise for `error`; None for an error that is caused by a stop signal."""
-        error = resource_error(error) or error
-        named = isinstance(error, SinkError) and type(error) is not SinkError
-        if self.signals.requested and (not named or isinstance(error, TransientError)):
-            _log.info("stopped: %s", error)
-            return None
-        if named and not isinstance(error, TransientError):
-            return error
-        if not named and self.cluster is not None and self.spark.is_starting:
-            _log.error("Spark did not start: %s", str(error)[:MAX_LOGGED_ERROR])
-            return TransientError(
-                "Spark could not start on Kubernetes: see the API server's error in the driver log. The driver's "
-                "service account needs the verbs get, list, watch, create and delete on pods, which the chart's "
-                "ClusterRole for drivers grants"
-            )
-        code = self.spark.jvm_exit_code() if not named or self.cluster is not None else None
-        if code == TooManyExecutorFailures.exit_code:
-            return TooManyExecutorFailures(
-                "Spark stopped because too many executors failed. Check the status of their pods, "
-                "spec.executor.memory and spec.executor.podTemplate. The next run resumes from the ledger"
-            )
-        if not named and code is not None:
-            advice = _POD_ADVICE if os.environ.get(_IN_POD) else _MACHINE_ADVICE
-            return TransientError(f"Spark's JVM has ended, possibly OOM-killed. No data is lost. {advice}")
-        return error
-
-    def _memory(self) -> memory_budget.MemoryBudget:
-        """The memory of this process tree or, with executor pods, of each executor."""
-        if self.cluster is None:
-            return memory_of(self.sink, cores=self.cores, total=self.options.memory)
-        return memory_of(self.sink, cores=self.cluster.cores, total=self.cluster.memory)
-
-    def _current_task_memory(self) -> tuple[int, int] | None:
-        """The budget (bytes) and part buffers of a task after a change of the container's memory; else None.
-
-        The heap of the JVM does not change.
-        """
-        if self.allocation.container() is not None:
-            return self.allocation.task_memory()
-        total = self.container_memory.current()
-        if total is None:
-            return None
-        memory = memory_of(self.sink, cores=self.cores, total=total)
-        return memory.budget, memory.part_buffers
+        has_executors = self.tasks.cluster is not None
+        return classified(error, stopping=self.signals.requested, has_executors=has_executors, spark=self.spark)
 
     def _until_stopped(self, stack: ExitStack, s3: S3Client) -> None:
-        _log.info(
-            "%s: %d concurrent tasks, %s%d MiB of memory (for each task %d MiB and %d part buffers)",
-            self.sink.sink_id,
-            self.cores,
-            "" if self.cluster is None else f"{self.cluster.instances} executors, each with ",
-            self.memory.total >> 20,
-            self.memory.budget >> 20,
-            self.memory.part_buffers,
-        )
-        present = machine_memory() if self.cluster is None else None
-        if present is not None and self.memory.total > present:
-            _log.warning("this machine has only %d MiB of memory: decrease --cores, or set --memory", present >> 20)
+        stop = threading.Event()
         self.signals.on_stop(self.progress.stopping)
         self.signals.on_stop(s3.cancel_retries)
-        s3.check_access()
-        stop = threading.Event()
         self.signals.on_stop(stop.set)
-        wait_for_broker(self.properties.bootstrap_servers, stop=stop)
-        jars = connector_jars(_log.info)
+        jars = self._before_spark(s3, stop)
         if self.signals.requested:
             return
-        self.spark.is_starting = True
-        if self.cluster is not None:
-            self.spark.executor_log = ExecutorLog(self._failure_limit(self.cluster.instances), redact=SECRETS)
-        spark = stack.enter_context(session(self._spark_settings(jars), executor_log=self.spark.executor_log))
-        self.spark.context = spark.sparkContext
-        self.spark.is_starting = False
-        if self.cluster is not None:
-            self.spark.permission = stack.enter_context(ExecutorPermission(self.cluster.properties))
-        admin = JavaKafkaAdmin(self.spark.context._gateway, self.properties, timeout_ms=KAFKA_TIMEOUT_MS)
+        spark = self._start_spark(stack, jars)
+        admin = JavaKafkaAdmin(spark.sparkContext._gateway, self.connections.kafka, timeout_ms=KAFKA_TIMEOUT_MS)
         stack.callback(_quietly, admin.close)
         stack.enter_context(self._lag_sampler(admin))
         self.heartbeat.beat()
         engine = SparkEngine(
             spark,
-            self.properties.client(),
+            self.connections.kafka.client(),
             group_id=self.sink.group_id,
-            redact=self.properties.redact,
-            cores=self.cores,
+            redact=self.connections.kafka.redact,
+            cores=self.tasks.cores,
         )
         self.allocation.connect(engine, self._executor_scaler())
         registry = self._registry(stack, stop)
@@ -258,37 +195,57 @@ class _Run:
         stack.enter_context(self._console())
         coordinator.run()
 
+    def _before_spark(self, s3: S3Client, stop: threading.Event) -> list[Path]:
+        """Checks what needs no JVM; returns the jars of the connector."""
+        self.tasks.log(self.sink)
+        s3.check_access()
+        wait_for_broker(self.connections.kafka.bootstrap_servers, stop=stop)
+        return connector_jars(_log.info)
+
+    def _start_spark(self, stack: ExitStack, jars: list[Path]) -> Session:
+        cluster = self.tasks.cluster
+        self.spark.is_starting = True
+        if cluster is not None:
+            self.spark.executor_log = ExecutorLog(self._failure_limit(cluster.instances), redact=SECRETS)
+        spark = stack.enter_context(session(self._spark_settings(jars), executor_log=self.spark.executor_log))
+        self.spark.context = spark.sparkContext
+        self.spark.is_starting = False
+        if cluster is not None:
+            self.spark.permission = stack.enter_context(ExecutorPermission(cluster.properties))
+        return spark
+
     def _failure_limit(self, executors: int) -> int | None:
-        return None if self.cluster is None else failure_limit(self.cluster.properties, executors)
+        return None if self.tasks.cluster is None else failure_limit(self.tasks.cluster.properties, executors)
 
     def _executor_scaler(self) -> ExecutorScaler | None:
         """What changes the executor pods, and the limit of their failures with their number."""
         log = self.spark.executor_log
-        if self.cluster is None or log is None:
+        if self.tasks.cluster is None or log is None:
             return None
 
         def scaled(executors: int) -> None:
             log.set_limit(self._failure_limit(executors))
 
-        return ExecutorScaler(self.spark.context, self.cluster, scaled=scaled)
+        return ExecutorScaler(self.spark.context, self.tasks.cluster, scaled=scaled)
 
     def _lag_sampler(self, admin: JavaKafkaAdmin) -> LagSampler:
         committed = self.sink.spec.kafka.isolation_level is IsolationLevel.READ_COMMITTED
-        times = RecordTimes(self.spark.context._gateway, self.properties)
+        times = RecordTimes(self.spark.context._gateway, self.connections.kafka)
         return LagSampler(self.progress, partial(admin.end_offsets, committed=committed), times, _clock)
 
     def _spark_settings(self, jars: list[Path]) -> SparkSettings:
+        alone = self.tasks.cluster is None
         return SparkSettings(
             app_name=f"s3sink-{self.sink.sink_id}",
             jars=jars,
-            cores=self.cores,
-            heap=self.memory.heap if self.cluster is None else memory_budget.heap_beside_executors(self.options.memory),
+            cores=self.tasks.cores,
+            heap=self.tasks.memory.heap if alone else memory_budget.heap_beside_executors(self.options.memory),
             conf=self.sink.spec.spark_conf,
-            cluster=self.cluster,
+            cluster=self.tasks.cluster,
         )
 
     def _registry(self, stack: ExitStack, stop: threading.Event) -> SchemaRegistry | None:
-        registry = open_schemas(self.sink.spec.format, self.registry_settings, stop.wait, SECRETS.hide)
+        registry = open_schemas(self.sink.spec.format, self.connections.registry, stop.wait, SECRETS.hide)
         if registry is not None:
             stack.callback(registry.close)
         return registry
@@ -297,19 +254,19 @@ class _Run:
         self, engine: SparkEngine, admin: JavaKafkaAdmin, registry: SchemaRegistry | None
     ) -> CoordinatorContext:
         return CoordinatorContext(
-            s3=self.s3_settings,
+            s3=self.connections.s3,
             admin=admin,
             engine=engine,
             clock=_clock,
             owner=owner_of(self.sink, os.environ),
             attempt=uuid.uuid4().hex,
-            budget=self.memory.budget,
-            threads=self.memory.part_buffers,
-            part_buffers=self.memory.part_buffers,
-            current_task_memory=self._current_task_memory,
+            budget=self.tasks.memory.budget,
+            threads=self.tasks.memory.part_buffers,
+            part_buffers=self.tasks.memory.part_buffers,
+            current_task_memory=partial(self.tasks.current_task_memory, self.sink, self.allocation),
             container=self.allocation.container,
             between_rounds=self.allocation.apply,
-            store_clock=connect(self.s3_settings).clock_ms,
+            store_clock=connect(self.connections.s3).clock_ms,
             steady_clock=_steady_clock,
             registry=registry,
         )
@@ -331,7 +288,7 @@ class _Run:
             and terminal.is_terminal
             and not terminal.is_dumb_terminal
         ):
-            return console.live(self.progress.report, self.spark.tasks, self.s3_settings.url, self.handler, terminal)
+            return console.live(self.progress.report, self.spark.tasks, self.connections.s3.url, self.handler, terminal)
         return console.plain(self.progress.report, self.spark.tasks)
 
 

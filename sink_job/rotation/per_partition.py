@@ -39,7 +39,6 @@ def rotate_per_partition(rotation: RotationContext, rows: Rows) -> list[Step]:
 class _PartitionRotation:
     def __init__(self, rotation: RotationContext, rows: Rows) -> None:
         self._rotation = rotation
-        self._settings = rotation.settings
         self._accepted = AcceptedRows(rows, separate=rotation.settings.separate)
         self._schemas = SchemaSearch(rotation, self._accepted)
         self._rows = rows
@@ -48,12 +47,12 @@ class _PartitionRotation:
         self._next_start: int | None = None
         if rows.times is not None and bool((rows.codes == REJECTED_PATH).any()):
             self._starts, self._next_start = first_times(rows)
-        if self._settings.max_open_objects is not None:
+        if self._rotation.settings.max_open_objects is not None:
             self._previous = self._accepted.previous()
             self._was_open = np.zeros(self._accepted.code_count, np.bool_)
             self._was_open[[code for code, _ in self._accepted.codes_of(rotation.open)]] = True
         self._projected = ProjectedSizes.of(rotation, self._accepted, self._schemas)
-        if self._settings.max_bytes is not None and self._projected is None:
+        if self._rotation.settings.max_bytes is not None and self._projected is None:
             self._sizes = self._accepted.sizes_so_far()
             self._closed_bytes = np.zeros(self._accepted.code_count, np.int64)
             for code, slot in self._accepted.codes_of(rotation.open):
@@ -116,13 +115,13 @@ class _PartitionRotation:
 
     def _full(self, at: int) -> int:
         """The index after the record that reaches flushSize; beyond the batch if none does."""
-        if self._settings.flush_size is None:
+        if self._rotation.settings.flush_size is None:
             return len(self._accepted) + 1
-        return max(at + self._settings.flush_size - self._rotation.state.open_records, at + 1)
+        return max(at + self._rotation.settings.flush_size - self._rotation.state.open_records, at + 1)
 
     def _filled(self, at: int, end: int) -> int:
         """The first index in the segment [at, end) with which an object reaches maxBytes, else `end`."""
-        limit = self._settings.max_bytes
+        limit = self._rotation.settings.max_bytes
         if limit is None:
             return end
         codes, sizes, left_behind = self._accepted.codes, self._sizes, self._closed_bytes
@@ -133,9 +132,9 @@ class _PartitionRotation:
         self._schemas.close_all()
         if self._projected is not None:
             self._projected.close_all()
-        if self._settings.max_open_objects is not None:
+        if self._rotation.settings.max_open_objects is not None:
             self._was_open[:] = False
-        if self._settings.max_bytes is not None and self._projected is None:
+        if self._rotation.settings.max_bytes is not None and self._projected is None:
             np.maximum(self._closed_bytes, 0, out=self._closed_bytes)
             for group in groups:
                 self._closed_bytes[group.code] = self._sizes[group.indices[-1]]
@@ -144,10 +143,14 @@ class _PartitionRotation:
         """The first index in [start, end) at which rule 2 holds, else `end`."""
         if self._rotation.due:
             return min(start, end)
-        interval, base, times = self._settings.interval, self._rotation.state.interval_start, self._accepted.times
+        interval, base, times = (
+            self._rotation.settings.interval,
+            self._rotation.state.interval_start,
+            self._accepted.times,
+        )
         if interval is None or base is None or times is None:
             return end
-        if self._settings.on_path_change:
+        if self._rotation.settings.on_path_change:
             end = min(end, self._changed(start))
         return first_true(start, end, lambda a, b: times[a:b] - base >= interval)
 
@@ -170,7 +173,7 @@ class _PartitionRotation:
 
     def _capped(self, at: int, start: int, end: int) -> int:
         """The first index in [start, end) that would exceed maxOpenObjects in the segment from `at`, else `end`."""
-        cap = self._settings.max_open_objects
+        cap = self._rotation.settings.max_open_objects
         if cap is None:
             return end
         room = cap - len(self._rotation.open)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.java_gateway import launch_gateway
@@ -35,6 +35,10 @@ _PREFIX = "s3sink-spark-"
 _MAX_OUTPUT = 64 << 10
 _JVM_ENDS_S = 2.0
 """Time until a JVM that was killed is gone."""
+
+
+Session: TypeAlias = SparkSession
+"""A running Spark, for modules that do not import PySpark."""
 
 
 @contextmanager

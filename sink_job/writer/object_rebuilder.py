@@ -101,14 +101,18 @@ class _Rebuilder:
         opened = []
         for each in self._open:
             writer = each.writer
-            if writer is None or writer.start is None:
+            if writer is None or writer.rows.first is None:
                 continue
             staged = writer.stage(staging)
             upload, parts = writer.result()
             rebuilt = msgspec.structs.replace(
                 each.o,
                 state=msgspec.structs.replace(
-                    each.o.state, first=writer.start, last=writer.last, count=writer.offsets.count, size=each.size
+                    each.o.state,
+                    first=writer.rows.first,
+                    last=writer.rows.last,
+                    count=writer.offsets.count,
+                    size=each.size,
                 ),
                 offsets=writer.offsets,
                 upload=upload,
@@ -166,14 +170,14 @@ def _length(sources: Sequence[SourceRange]) -> int:
 def _closed_object(rebuilt: _RebuiltObject[ClosedObject]) -> ClosedObject:
     writer = rebuilt.writer
     assert writer is not None, "a rebuilt object has a record"
-    assert writer.start is not None, "a rebuilt object has a first record"
+    assert writer.rows.first is not None, "a rebuilt object has a first record"
     upload, parts = writer.result()
     assert upload is not None, "a rebuilt object has a part"
     return msgspec.structs.replace(
         rebuilt.o,
         key=writer.key,
-        first=writer.start,
-        last=writer.last,
+        first=writer.rows.first,
+        last=writer.rows.last,
         bytes=sum(p.size for p in parts),
         crc=combine_all((p.crc, p.size) for p in parts),
         upload=upload,

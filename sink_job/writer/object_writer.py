@@ -61,6 +61,35 @@ class PartUploader:
         return future
 
 
+class AppendedRows:
+    """Which rows a writer has got: their first and last offset, and their offset ranges."""
+
+    def __init__(self) -> None:
+        self.first: int | None = None
+        self.last = -1
+        self._ranges: list[tuple[int, int]] = []
+
+    def add(self, offsets: Integers, breaks: Sequence[int]) -> None:
+        """No range contains an offset of `breaks`, which ascend."""
+        first, self.last = int(offsets[0]), int(offsets[-1])
+        if self.first is None:
+            self.first = first
+        inside = breaks[bisect_left(breaks, first) : bisect_left(breaks, self.last)]
+        start, *others = spans(offsets, inside) if inside else [(first, self.last + 1)]
+        if self._ranges and bisect_left(breaks, self._ranges[-1][1]) == bisect_left(breaks, start[0]):
+            start = (self._ranges.pop()[0], start[1])
+        self._ranges += [start, *others]
+
+    def extend(self, previous: tuple[SourceRange, ...], clock: int, breaks: Sequence[int]) -> tuple[SourceRange, ...]:
+        """The source ranges `previous` and those of these rows, under the path clock `clock`. No range contains an
+        offset of `breaks`, which ascend."""
+        if not self._ranges:
+            return previous
+        first, *others = self._ranges
+        extended = extend_sources(previous, *first, clock, breaks)
+        return (*extended, *(SourceRange(start, end, clock) for start, end in others))
+
+
 class ObjectWriter:
     """One object in one task: takes rows, gives uploaded parts and a remainder."""
 
@@ -83,10 +112,7 @@ class ObjectWriter:
             raise StagedDataLost(f"the bytes of s3://{uploads.s3.bucket}/{key} were discarded")
         self.key = key
         self.offsets = previous.offsets if previous else OffsetChecksum()
-        self.start: int | None = None
-        self.last = -1
-        self.ranges: list[tuple[int, int]] = []
-        """The offset ranges `[start, end)` of the appended rows, without breaks."""
+        self.rows = AppendedRows()
         self._previous = previous
         self._staged_before = previous.remainder if previous else NOTHING_STAGED
         self._uploads = uploads
@@ -106,22 +132,11 @@ class ObjectWriter:
             self._assembler.compact()
 
     def append(self, rows: RowSlice, breaks: Sequence[int] = ()) -> None:
-        """Takes rows, and sends the parts that they fill. No range of `ranges` contains an offset of `breaks`, which
-        ascend."""
-        if self.start is None:
-            self.start = int(rows.offsets[0])
-        self.last = int(rows.offsets[-1])
-        self._extend_ranges(rows, breaks)
+        """Takes rows, and sends the parts that they fill. `breaks`: see `AppendedRows.add`."""
+        self.rows.add(rows.offsets, breaks)
         self.offsets += rows.checksum
         for body in self._assembler.append(rows.data, rows.ends):
             self._send(body)
-
-    def _extend_ranges(self, rows: RowSlice, breaks: Sequence[int]) -> None:
-        inside = breaks[bisect_left(breaks, int(rows.offsets[0])) : bisect_left(breaks, self.last)]
-        first, *others = spans(rows.offsets, inside) if inside else [(int(rows.offsets[0]), self.last + 1)]
-        if self.ranges and bisect_left(breaks, self.ranges[-1][1]) == bisect_left(breaks, first[0]):
-            first = (self.ranges.pop()[0], first[1])
-        self.ranges += [first, *others]
 
     def _send(self, body: bytes) -> None:
         number = len(self._parts) + len(self._sent) + 1
@@ -171,12 +186,7 @@ class ObjectWriter:
     def sources(self, clock: int, breaks: Sequence[int]) -> tuple[SourceRange, ...]:
         """The object's source ranges: the previous ones and those of the appended rows, under the path clock `clock`.
         No range contains an offset of `breaks`, which ascend."""
-        previous = self._previous.sources if self._previous else ()
-        if not self.ranges:
-            return previous
-        first, *others = self.ranges
-        extended = extend_sources(previous, *first, clock, breaks)
-        return (*extended, *(SourceRange(start, end, clock) for start, end in others))
+        return self.rows.extend(self._previous.sources if self._previous else (), clock, breaks)
 
     def to_open_object(
         self,

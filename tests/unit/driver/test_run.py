@@ -79,7 +79,7 @@ def test_a_killed_jvm_is_a_transient_error(sink: Sink) -> None:
 def test_a_failed_start_of_spark_on_kubernetes_names_the_required_permissions(sink: Sink) -> None:
     """Without them, the JVM terminates during a call."""
     it = a_run(sink)
-    it.cluster, it.spark.is_starting = ExecutorConfig(instances=1, cores=1, memory=GI, properties={}), True
+    it.tasks.cluster, it.spark.is_starting = ExecutorConfig(instances=1, cores=1, memory=GI, properties={}), True
     classified = it._classify(ConnectionRefusedError("refused"))
     assert isinstance(classified, TransientError)
     assert "get, list, watch, create and delete on pods" in str(classified)
@@ -114,14 +114,14 @@ def test_a_run_uses_the_clock_of_the_store_and_a_monotonic_clock(sink: Sink) -> 
     unused: Any = None
     it = a_run(sink)
     context = it._context(unused, unused, None)
-    assert context.store_clock == connect(it.s3_settings).clock_ms
+    assert context.store_clock == connect(it.connections.s3).clock_ms
     assert context.steady_clock is not None
     assert context.steady_clock() <= context.steady_clock()
 
 
 def test_the_limit_of_failed_executors_follows_their_number(sink: Sink) -> None:
     it = a_run(sink)
-    it.cluster = ExecutorConfig(properties={}, instances=1, cores=1, memory=GI)
+    it.tasks.cluster = ExecutorConfig(properties={}, instances=1, cores=1, memory=GI)
     log = it.spark.executor_log = ExecutorLog(it._failure_limit(1))
     it.spark.context = Mock()
     ended: list[int] = []

@@ -10,8 +10,7 @@ import pytest
 
 from sink_job.api.enums import StopAction
 from sink_job.driver import signals as module
-from sink_job.driver.signals import StopSignals
-from sink_job.driver.stop_instruction import StopInstruction
+from sink_job.driver.signals import StopInstruction, StopSignals
 
 TIMEOUT_S = 20
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sink_job.driver.cgroup_memory import ContainerMemory
+from sink_job.driver.task_resources import ContainerMemory
 from sink_job.engine.container_memory import memory_limit
 
 V1, V2 = "memory/memory.limit_in_bytes", "memory.max"
