@@ -78,7 +78,7 @@ def unconditional_records() -> Patches:
     """Records are put without `If-None-Match`."""
 
     def append(self: Ledger, record: state.Record) -> None:
-        self.s3.put(self.root + self._record_name(record.number), gzip.compress(msgspec.json.encode(record), mtime=0))
+        self.s3.put(self.key_of(record.number), gzip.compress(msgspec.json.encode(record), mtime=0))
 
     return [patch.object(Ledger, "append", append)]
 

@@ -162,11 +162,10 @@ def acquire(
         claim = _kept(s3, key, claim, what, topic)
     for _ in range(MAX_ACQUIRE_ATTEMPTS):
         try:
-            written = s3.put(key, msgspec.json.encode(claim), only_if_absent=not take_over)
+            etag = s3.put(key, msgspec.json.encode(claim), only_if_absent=not take_over).etag
             if claim.predecessor is None:
                 return claim
             found: _OwnershipFile | None = claim
-            etag = written.etag
         except (PreconditionFailed, Conflict):
             found, etag = _read(s3, key, what)
         if found is None or take_over:
@@ -183,7 +182,11 @@ def acquire(
             return _replace_owner(s3, key, etag, claim, found, succession, topic)
         except (PreconditionFailed, Conflict):
             continue  # changed meanwhile, or the reply was lost
-    raise TransientError(
+    raise _not_written(s3, key)
+
+
+def _not_written(s3: S3Client, key: str) -> TransientError:
+    return TransientError(
         f"s3://{s3.bucket}/{key} cannot be written: the store rejected {MAX_ACQUIRE_ATTEMPTS} attempts, and the object "
         "does not exist. Check the store's health, then try again."
     )

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -36,7 +37,7 @@ from sink_job.ledger.state import (
     without_audit,
 )
 from sink_job.ledger.transitions import apply
-from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
+from sink_job.s3 import Conflict, Listed, NotFound, PreconditionFailed, S3Client
 
 T = TypeVar("T", bound="_HasFormat")
 N = TypeVar("N", Record, LedgerState)
@@ -83,6 +84,15 @@ class AuditEntry(msgspec.Struct, frozen=True):
     object: ClosedObject | None = None
     rotation: RotationRange | None = None
     lost: LostObject | None = None
+
+
+def record_name(number: int) -> str:
+    """The name of record `number` below the root of the ledger."""
+    return f"ledger/{number:020d}.json.gz"
+
+
+def _snapshot_name(number: int) -> str:
+    return f"snapshot/{number:020d}.json.gz"
 
 
 class Ledger:
@@ -153,10 +163,10 @@ class Ledger:
 
     def record(self, number: int) -> Record:
         """Record `number`. Raises NotFound, LedgerUnreadable and ConfigurationError (format)."""
-        return self._numbered(self._get(self._record_name(number), Record), number, self._record_name(number))
+        return self._numbered(self._get(record_name(number), Record), number, record_name(number))
 
     def _snapshot(self, number: int) -> LedgerState:
-        name = self._snapshot_name(number)
+        name = _snapshot_name(number)
         return self._numbered(self._get(name, LedgerState), number, name)
 
     def _numbered(self, value: N, number: int, name: str) -> N:
@@ -189,7 +199,7 @@ class Ledger:
         repeatedly and the record does not exist.
         """
         content = gzip.compress(msgspec.json.encode(record), 1, mtime=0)
-        key = self.root + self._record_name(record.number)
+        key = self.root + record_name(record.number)
         try:
             self.s3.put(key, content, only_if_absent=True)
         except PreconditionFailed:
@@ -215,7 +225,7 @@ class Ledger:
 
     def check_head(self, state: LedgerState) -> None:
         """Raises LedgerFenced when another driver has written the number after the state."""
-        if self.s3.head(self.root + self._record_name(state.number + 1)) is not None:
+        if self.s3.head(self.root + record_name(state.number + 1)) is not None:
             self.check_owner(state)
 
     def check_owner(self, state: LedgerState) -> None:
@@ -226,7 +236,7 @@ class Ledger:
             if record is None or record.attempt != self.attempt:
                 raise LedgerFenced(
                     f"another driver has taken over the ledger s3://{self.s3.bucket}/{self.root} "
-                    f"(record {number}{self._describe_writer(record)}); this one stops. "
+                    f"(record {number}{_describe_writer(record)}); this one stops. "
                     "If this repeats, another deployment uses the same bucket, topicsDir and sinkId: stop one of the "
                     "two."
                 )
@@ -235,21 +245,13 @@ class Ledger:
         """Record `number`; None if another driver has deleted it. Raises LedgerFenced for a record of another format,
         which another version of s3sink has written, and LedgerUnreadable."""
         try:
-            return self._get(self._record_name(number), Record)
+            return self._get(record_name(number), Record)
         except NotFound:
             return None
         except LedgerUnreadable:
             raise
         except ConfigurationError as other_format:
             raise LedgerFenced(f"another version of s3sink has taken over the ledger: {other_format}") from None
-
-    @staticmethod
-    def _describe_writer(record: Record | None) -> str:
-        """Epoch, attempt and time (the writer's clock) of the record, as text; empty if it was deleted."""
-        if record is None:
-            return ""
-        at = datetime.fromtimestamp(record.clock // 1000, UTC).isoformat().replace("+00:00", "Z")
-        return f", epoch {record.epoch}, attempt {record.attempt}, of {at}"
 
     def snapshot(self, state: LedgerState) -> LedgerState:
         """Writes the published log, then the snapshot; then deletes the records that two snapshots cover.
@@ -261,7 +263,7 @@ class Ledger:
         content = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
         self.s3.put(self.root + name, gzip.compress(content, 5, mtime=0))
         kept = without_audit(state)
-        name = self._snapshot_name(state.number)
+        name = _snapshot_name(state.number)
         try:
             content = gzip.compress(msgspec.json.encode(kept), 1, mtime=0)
             self.s3.put(self.root + name, content, only_if_absent=True)
@@ -276,8 +278,8 @@ class Ledger:
     def _delete_covered(self, state: LedgerState) -> None:
         records, snapshots = self._numbers("ledger/"), self._numbers("snapshot/")
         unacknowledged = min((o.record for o in state.pending.values()), default=state.number + 1)
-        names = [self._record_name(n) for n in sequence.droppable(records, snapshots, state.claims, unacknowledged)]
-        names += [self._snapshot_name(n) for n in sequence.superseded_snapshots(snapshots)]
+        names = [record_name(n) for n in sequence.droppable(records, snapshots, state.claims, unacknowledged)]
+        names += [_snapshot_name(n) for n in sequence.superseded_snapshots(snapshots)]
         if names:
             self.s3.delete([self.root + name for name in names])
 
@@ -289,10 +291,7 @@ class Ledger:
         Raises ConfigurationError when a file is missing, LedgerUnreadable when one cannot be read.
         """
         lines: list[AuditEntry] = []
-        by_end = {}
-        for listed in self._folders.files("published/"):
-            start, end = (int(n) for n in listed.key.rsplit("/", 1)[1].split(".")[0].split("-"))
-            by_end[end] = (start, listed.key)
+        by_end = _by_end(self._folders.files("published/"))
         end = state.audited_to
         while end:
             if end not in by_end:
@@ -325,22 +324,14 @@ class Ledger:
 
     # -- names and times ---------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _record_name(number: int) -> str:
-        return f"ledger/{number:020d}.json.gz"
-
-    @staticmethod
-    def _snapshot_name(number: int) -> str:
-        return f"snapshot/{number:020d}.json.gz"
-
     def key_of(self, number: int) -> str:
         """The key of record `number`."""
-        return self.root + self._record_name(number)
+        return self.root + record_name(number)
 
     def record_time(self, number: int) -> int:
         """The time in ms at which the store wrote record `number`, by the store's clock. Raises LedgerFenced when it is
         missing."""
-        head = self.s3.head(self.root + self._record_name(number))
+        head = self.s3.head(self.root + record_name(number))
         if head is None:
             raise LedgerFenced(
                 f"record {number} of s3://{self.s3.bucket}/{self.root} was deleted: a newer driver has taken over "
@@ -353,6 +344,23 @@ class Ledger:
 
     def _get(self, name: str, kind: type[T]) -> T:
         return files.read(self.s3, self.root + name, kind, expected_format=FORMAT)
+
+
+def _by_end(published: Iterable[Listed]) -> dict[int, tuple[int, str]]:
+    """The start and the key of each file of the published log, by its end."""
+    by_end = {}
+    for listed in published:
+        start, end = (int(n) for n in listed.key.rsplit("/", 1)[1].split(".")[0].split("-"))
+        by_end[end] = (start, listed.key)
+    return by_end
+
+
+def _describe_writer(record: Record | None) -> str:
+    """Epoch, attempt and time (the writer's clock) of the record, as text; empty if it was deleted."""
+    if record is None:
+        return ""
+    at = datetime.fromtimestamp(record.clock // 1000, UTC).isoformat().replace("+00:00", "Z")
+    return f", epoch {record.epoch}, attempt {record.attempt}, of {at}"
 
 
 def _since_snapshot(state: LedgerState) -> list[AuditEntry]:
