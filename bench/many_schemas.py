@@ -31,9 +31,9 @@ from devtools.s3 import s3_server
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.coordinator.context import StopCondition
-from sink_job.ledger.field_ids import LedgerFieldIds
-from sink_job.ledger.object_schemas import ObjectSchemas
-from sink_job.ledger.schema_table import KnownSchemas, LedgerSchemas
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds
+from sink_job.ledger.schemas.object_schemas import ObjectSchemas
+from sink_job.ledger.schemas.schema_table import KnownSchemas, LedgerSchemas
 from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import SyntheticLog
 

@@ -31,22 +31,14 @@ from sink_job.coordinator.topic_claims import TopicClaims
 from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.part_assembler import NewBytes, PartAssembler
 from sink_job.formats.remainder import Remainder
-from sink_job.ledger import (
-    generations,
-    orphan_cleanup,
-    ownership,
-    publisher,
-    schemas,
-    sequence,
-    session,
-    state,
-)
-from sink_job.ledger.field_ids import LedgerFieldIds
+from sink_job.ledger import generations, orphan_cleanup, ownership, publisher, sequence, session, state
 from sink_job.ledger.handover import Handover
 from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.publisher import PublishOutcome, publish_all
-from sink_job.ledger.schema_table import LedgerSchemas
-from sink_job.ledger.schemas import SchemaEntry, SchemaStore
+from sink_job.ledger.schemas import schema_store
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds
+from sink_job.ledger.schemas.schema_store import SchemaEntry, SchemaStore
+from sink_job.ledger.schemas.schema_table import LedgerSchemas
 from sink_job.ledger.store import Ledger
 from sink_job.parquet.container import ParquetContainer
 from sink_job.s3 import S3Client, UploadedPart
@@ -338,7 +330,7 @@ def schema_not_copied() -> Patches:
 
 def changed_schema_accepted() -> Patches:
     """Another schema of the registry for an id that the ledger knows is not reported."""
-    return [patch.object(schemas, "is_same_schema", lambda one, other: True)]
+    return [patch.object(schema_store, "is_same_schema", lambda one, other: True)]
 
 
 def changed_version_accepted() -> Patches:

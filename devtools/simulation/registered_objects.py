@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from devtools.bucket_listing import decompressed
 from devtools.simulation import containers, registry
 from sink_job.api.spec import ObjectSettings
-from sink_job.ledger.schemas import schema_key, schemas_root
+from sink_job.ledger.schemas.schema_store import schema_key, schemas_root
 
 if TYPE_CHECKING:
     from devtools.simulation.oracle import Source

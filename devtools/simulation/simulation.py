@@ -26,11 +26,11 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
-from sink_job.ledger.field_ids import LedgerFieldIds
 from sink_job.ledger.handover import Handover
-from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.ownership import Owner, ledger_root
-from sink_job.ledger.schema_table import LedgerSchemas
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds
+from sink_job.ledger.schemas.object_schemas import ObjectSchemas
+from sink_job.ledger.schemas.schema_table import LedgerSchemas
 from sink_job.ledger.session import LedgerAccess
 from sink_job.maintenance.discard_open import discard_open
 from sink_job.maintenance.offset_reset import OffsetResetter

@@ -22,8 +22,8 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.formats.part_assembler import PartAssembler
 from sink_job.formats.spill_buffer import SpillPool
-from sink_job.ledger.field_ids import FieldIdsEntry
-from sink_job.ledger.schemas import SchemaEntry
+from sink_job.ledger.schemas.field_ids import FieldIdsEntry
+from sink_job.ledger.schemas.schema_store import SchemaEntry
 from sink_job.rotation.types import ObjectId
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.row_slices import RowSelection, row_slices

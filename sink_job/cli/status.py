@@ -119,7 +119,7 @@ def _inferred(sink: Sink, ledger: Ledger, state: LedgerState) -> dict[str, tuple
     from sink_job.api.schema_section import INFERRED_ID
     from sink_job.api.topic_partition import TopicPartition
     from sink_job.json.typed.field_list import parse_fields
-    from sink_job.ledger.schemas import SchemaStore, schemas_root
+    from sink_job.ledger.schemas.schema_store import SchemaStore, schemas_root
 
     store = SchemaStore(ledger.s3, schemas_root(ledger.root, state.generation))
     topics = sorted({TopicPartition.parse(name).topic for name in state.partitions})

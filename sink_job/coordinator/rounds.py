@@ -17,14 +17,14 @@ from sink_job.coordinator.rebuild import Rebuilder
 from sink_job.coordinator.rejections import log_rejected, raise_data_errors
 from sink_job.coordinator.retention import RetentionChecker
 from sink_job.coordinator.round_clock import RoundClock
-from sink_job.coordinator.round_schemas import RoundSchemas
-from sink_job.coordinator.schema_changes import SchemaChangeWarnings
+from sink_job.coordinator.schemas.round_schemas import RoundSchemas
+from sink_job.coordinator.schemas.schema_changes import SchemaChangeWarnings
 from sink_job.coordinator.task_dispatcher import TaskDispatcher
 from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.ledger import data_loss
 from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.orphan_cleanup import OrphanCleaner
-from sink_job.ledger.schemas import schemas_root
+from sink_job.ledger.schemas.schema_store import schemas_root
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, PartitionState
 from sink_job.ledger.store import Ledger
 from sink_job.s3 import S3Client

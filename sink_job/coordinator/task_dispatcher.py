@@ -23,7 +23,7 @@ from sink_job.coordinator.planner import RoundPlan
 from sink_job.coordinator.retention import RetentionChecker
 from sink_job.engine.in_process import InProcessEngine
 from sink_job.engine.types import Engine, Range, TaskProcessor
-from sink_job.ledger.schema_table import KnownSchemas
+from sink_job.ledger.schemas.schema_table import KnownSchemas
 from sink_job.ledger.state import ClosedObject, LedgerState, OpenObject, PartitionState
 from sink_job.ledger.store import Intent, Ledger
 from sink_job.partitioning.object_keys import object_key

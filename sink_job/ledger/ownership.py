@@ -152,20 +152,20 @@ def acquire(
     is in another topicsDir than the topic. `predecessor`: the owner of the topic's other files, with which a file that
     does not exist is taken over from it, too. Returns the content of the file.
 
-    Raises OwnershipConflict when the file names another owner, ConfigurationError when it names a ledger of this sinkId
-    in another topicsDir, LedgerUnreadable when it is not an ownership file, all unless `take_over`. Raises
-    TransientError when the store rejects each attempt and the file does not exist, and UnsupportedStore when
-    `succession` needs If-Match and the store ignores it.
+    Unless `take_over`, raises OwnershipConflict when the file names another owner, ConfigurationError when it names a
+    ledger of this sinkId in another topicsDir, and LedgerUnreadable. Raises TransientError when the store rejects each
+    attempt, and UnsupportedStore when `succession` needs If-Match and the store ignores it.
     """
     claim = _OwnershipFile.of(owner, predecessor=predecessor, ledger=ledger)
     if take_over:
         claim = _kept(s3, key, claim, what, topic)
     for _ in range(MAX_ACQUIRE_ATTEMPTS):
         try:
-            etag = s3.put(key, msgspec.json.encode(claim), only_if_absent=not take_over).etag
+            written = s3.put(key, msgspec.json.encode(claim), only_if_absent=not take_over)
             if claim.predecessor is None:
                 return claim
             found: _OwnershipFile | None = claim
+            etag = written.etag
         except (PreconditionFailed, Conflict):
             found, etag = _read(s3, key, what)
         if found is None or take_over:

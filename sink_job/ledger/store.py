@@ -7,9 +7,9 @@
                                     records after <from>, up to <to>
     intent/<epoch>-<sequence>.json.gz  the offsets at which an epoch's rounds may have opened objects (P10)
     staging/…                       staged remainders of open objects (P6)
-    schemas/<topic>/…               copies of a registry's schemas (`sink_job.ledger.schemas`)
-    object-schemas/<id>.json        the schemas that records are projected to (`sink_job.ledger.object_schemas`)
-    field-ids/<topic>/<id>.json     the field ids of Parquet (`sink_job.ledger.field_ids`)
+    schemas/<topic>/…               copies of a registry's schemas (`sink_job.ledger.schemas.schema_store`)
+    object-schemas/<id>.json        the schemas that records are projected to (`sink_job.ledger.schemas.object_schemas`)
+    field-ids/<topic>/<id>.json     the field ids of Parquet (`sink_job.ledger.schemas.field_ids`)
 The content of a record does not change between attempts: a 412 response and a record with this process's attempt id
 mean that the response to the first attempt was lost.
 """

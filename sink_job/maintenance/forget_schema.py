@@ -13,7 +13,7 @@ import msgspec
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import key_schema_id, shown_schema_id
-from sink_job.ledger.schemas import SchemaStore, schema_key, schemas_root
+from sink_job.ledger.schemas.schema_store import SchemaStore, schema_key, schemas_root
 from sink_job.ledger.session import LedgerAccess, LedgerSession
 
 

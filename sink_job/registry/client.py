@@ -33,13 +33,13 @@ def open_registry(
     The client library is imported here: only drivers of sinks with a registry load it.
     """
     if settings.type is RegistryType.APICURIO:
-        from sink_job.registry.apicurio import ApicurioRegistry
+        from sink_job.registry.clients.apicurio import ApicurioRegistry
 
         return ApicurioRegistry(settings, wait, hide)
     if settings.type is RegistryType.GLUE:
-        from sink_job.registry.glue import GlueRegistry
+        from sink_job.registry.clients.glue import GlueRegistry
 
         return GlueRegistry(settings, wait)
-    from sink_job.registry.confluent import ConfluentRegistry
+    from sink_job.registry.clients.confluent import ConfluentRegistry
 
     return ConfluentRegistry(settings, wait, hide)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sink_job.api.enums import OnNullValue
-from sink_job.ledger.schema_table import KnownSchemas
+from sink_job.ledger.schemas.schema_table import KnownSchemas
 from sink_job.s3 import S3Settings
 
 

@@ -22,11 +22,11 @@ from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow.arrays import Integers, Mask, Offsets
-from sink_job.ledger.field_ids import LedgerFieldIds
-from sink_job.ledger.object_schemas import ObjectSchemas
 from sink_job.ledger.offset_checksum import checksum
-from sink_job.ledger.schema_table import LedgerSchemas
-from sink_job.ledger.schemas import schemas_root
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds
+from sink_job.ledger.schemas.object_schemas import ObjectSchemas
+from sink_job.ledger.schemas.schema_store import schemas_root
+from sink_job.ledger.schemas.schema_table import LedgerSchemas
 from sink_job.ledger.state import OffsetChecksum, SourceRange
 from sink_job.rotation.types import ObjectId
 from sink_job.s3 import S3Client, S3Settings, connect

@@ -11,10 +11,10 @@ from sink_job.api.enums import OnNullValue, Tolerance
 from sink_job.api.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.engine.container_memory import keep_freed_memory, memory_limit, release_free_memory
-from sink_job.ledger.field_ids import LedgerFieldIds
-from sink_job.ledger.object_schemas import ObjectSchemas
-from sink_job.ledger.schema_table import LedgerSchemas
-from sink_job.ledger.schemas import schemas_root
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds
+from sink_job.ledger.schemas.object_schemas import ObjectSchemas
+from sink_job.ledger.schemas.schema_store import schemas_root
+from sink_job.ledger.schemas.schema_table import LedgerSchemas
 from sink_job.ledger.staging import StagingReader, StagingWriter, new_prefix
 from sink_job.s3 import connect
 from sink_job.tasks.parameters import RoundParameters

@@ -16,8 +16,8 @@ from devtools.schema_registry.server import SchemaRegistryServer, schema_registr
 from sink_job.api.enums import OutputFormat
 from sink_job.codecs import formats
 from sink_job.envelope.columns import Origin
-from sink_job.ledger.field_ids import LedgerFieldIds, field_ids_key
-from sink_job.ledger.object_schemas import ObjectSchemas
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds, field_ids_key
+from sink_job.ledger.schemas.object_schemas import ObjectSchemas
 from sink_job.verify.results import FindingType
 from tests.support.crash_points import crash_before_publishing
 from tests.support.registry import registry_client

@@ -14,10 +14,10 @@ import pytest
 from devtools.schema_registry.server import schema_registry
 from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.api.parser import load_sink
-from sink_job.coordinator import schema_resolver
-from sink_job.ledger.field_ids import LedgerFieldIds
-from sink_job.ledger.object_schemas import ObjectSchemas
-from sink_job.registry.confluent import ConfluentRegistry
+from sink_job.coordinator.schemas import schema_resolver
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds
+from sink_job.ledger.schemas.object_schemas import ObjectSchemas
+from sink_job.registry.clients.confluent import ConfluentRegistry
 from tests.support.memory_sink import MemorySinkFixture
 from tests.support.registry import registry_client
 from tests.support.schema_log import UNKNOWN, SchemaLog, schemas_of, seed, settings

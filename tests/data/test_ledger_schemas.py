@@ -7,8 +7,8 @@ import pytest
 from sink_job.api.errors import ConfigurationError, RegistryChanged
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.coordinator.context import StopCondition
-from sink_job.ledger.schema_table import KnownSchemas, LedgerSchemas
-from sink_job.ledger.schemas import SchemaStore
+from sink_job.ledger.schemas.schema_store import SchemaStore
+from sink_job.ledger.schemas.schema_table import KnownSchemas, LedgerSchemas
 from sink_job.ledger.store import Ledger
 from sink_job.maintenance.forget_schema import forget_schema
 from tests.support.sink_fixture import SinkFixture

@@ -17,7 +17,7 @@ from devtools.s3 import S3Server
 from devtools.schema_registry.server import SchemaRegistryServer, schema_registry
 from sink_job.api.enums import ConverterType
 from sink_job.api.errors import DataError
-from sink_job.ledger.object_schemas import ObjectSchemas
+from sink_job.ledger.schemas.object_schemas import ObjectSchemas
 from tests.support.crash_points import crash_before_publishing
 from tests.support.forked import killed_at
 from tests.support.registry import registry_client

@@ -13,7 +13,7 @@ from devtools.schema_registry.server import SchemaRegistryServer, schema_registr
 from sink_job.api.enums import ConverterType
 from sink_job.api.errors import DataError, SchemaNotFound
 from sink_job.api.parser import load_sink
-from sink_job.coordinator import schema_resolver
+from sink_job.coordinator.schemas import schema_resolver
 from sink_job.registry.bare_values import BareValueSchema, bare_value_schema
 from tests.support.crash_points import crash_before_publishing
 from tests.support.registry import registry_client

@@ -19,7 +19,7 @@ from devtools.s3 import S3Server
 from devtools.schema_registry.server import SchemaRegistryServer, schema_registry
 from sink_job.api.enums import ConverterType
 from sink_job.api.errors import DataError, RegistryChanged, SchemaNotFound, TransientError
-from sink_job.coordinator import schema_resolver
+from sink_job.coordinator.schemas import schema_resolver
 from tests.support.crash_points import crash_before_publishing
 from tests.support.forked import killed_at
 from tests.support.registry import registry_client

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from sink_job.ledger import field_ids, object_schemas, ownership, schemas, state, store
+from sink_job.ledger import ownership, state, store
+from sink_job.ledger.schemas import field_ids, object_schemas, schema_store
 
 FILES: Final[dict[str, tuple[type, int]]] = {
     "record": (state.Record, state.FORMAT),
@@ -16,9 +17,9 @@ FILES: Final[dict[str, tuple[type, int]]] = {
     "intent": (store.Intent, state.FORMAT),
     "published log": (store.AuditEntry, state.FORMAT),
     "owner": (ownership._OwnershipFile, state.FORMAT),
-    "schema": (schemas.SchemaEntry, schemas.FORMAT),
-    "version of a schema": (schemas.VersionEntry, schemas.FORMAT),
-    "unknown schema": (schemas.UnknownMarker, schemas.FORMAT),
+    "schema": (schema_store.SchemaEntry, schema_store.FORMAT),
+    "version of a schema": (schema_store.VersionEntry, schema_store.FORMAT),
+    "unknown schema": (schema_store.UnknownMarker, schema_store.FORMAT),
     "object schema": (object_schemas.ObjectSchemaEntry, object_schemas.FORMAT),
     "field ids": (field_ids.FieldIdsEntry, field_ids.FORMAT),
 }

@@ -13,7 +13,7 @@ import pyarrow as pa
 from babel import core as babel
 
 from devtools.s3 import REGION, credentials_secret
-from sink_job.registry import confluent
+from sink_job.registry.clients import confluent
 from sink_job.s3 import S3Client, S3Settings
 from tests.support import schema_log, sink_fixture
 

@@ -15,9 +15,9 @@ from sink_job.api.enums import RegistryType
 from sink_job.api.errors import ConfigurationError, SinkError, TransientError
 from sink_job.driver.secret_registry import Redactor
 from sink_job.engine.retry import RetryPolicy
-from sink_job.registry.apicurio import ApicurioRegistry
-from sink_job.registry.confluent import ConfluentRegistry
-from sink_job.registry.glue import GlueRegistry
+from sink_job.registry.clients.apicurio import ApicurioRegistry
+from sink_job.registry.clients.confluent import ConfluentRegistry
+from sink_job.registry.clients.glue import GlueRegistry
 from sink_job.registry.settings import RegistrySettings
 
 QUICK = RetryPolicy(max_elapsed_s=0.3, first_s=0.01, cap_s=0.05)

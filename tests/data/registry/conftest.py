@@ -9,7 +9,7 @@ import pytest
 from devtools.processes import ServerFailedError
 from devtools.schema_registry.apicurio import ApicurioServer, apicurio
 from devtools.schema_registry.server import SchemaRegistryServer, schema_registry
-from sink_job.registry.confluent import ConfluentRegistry
+from sink_job.registry.clients.confluent import ConfluentRegistry
 from tests.support.registry import registry_client
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import TransientError
-from sink_job.registry import answer_limits
+from sink_job.registry.clients import answer_limits
 from tests.support.registry import apicurio_client, registry_client
 
 pytestmark = pytest.mark.data

@@ -16,7 +16,7 @@ from sink_job.connect.errors import UnknownSchema
 from sink_job.driver.secret_registry import Redactor
 from sink_job.engine.retry import RetryPolicy
 from sink_job.engine.types import Cancelled
-from sink_job.registry.confluent import ConfluentRegistry
+from sink_job.registry.clients.confluent import ConfluentRegistry
 from sink_job.registry.settings import RegistrySettings
 from tests.support.registry import FLIGHT, FLIGHT_2, PERSISTENT, error_of, registry_client
 

@@ -12,8 +12,8 @@ from devtools.schema_registry.apicurio import ApicurioServer
 from sink_job.api.errors import ConfigurationError
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema
-from sink_job.ledger.schemas import is_same_schema
-from sink_job.registry.confluent import ConfluentRegistry
+from sink_job.ledger.schemas.schema_store import is_same_schema
+from sink_job.registry.clients.confluent import ConfluentRegistry
 from tests.support.registry import PERSISTENT, registry_client
 
 pytestmark = pytest.mark.data

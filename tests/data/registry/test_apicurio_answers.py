@@ -14,7 +14,7 @@ from sink_job.api.errors import AccessDenied, ConfigurationError, InvalidCredent
 from sink_job.driver.secret_registry import Redactor
 from sink_job.engine.retry import RetryPolicy
 from sink_job.engine.types import Cancelled
-from sink_job.registry.apicurio import ApicurioRegistry
+from sink_job.registry.clients.apicurio import ApicurioRegistry
 from sink_job.registry.references import MAX_REFERENCES
 from sink_job.registry.settings import RegistrySettings
 from tests.support.registry import FLIGHT, PERSISTENT, apicurio_client

@@ -13,9 +13,9 @@ from devtools.schema_registry.apicurio import ApicurioIds, ApicurioServer
 from sink_job.api.errors import ConfigurationError, RegistryChanged, TransientError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import RegisteredSchema
-from sink_job.coordinator.schema_resolver import SchemaResolver
-from sink_job.ledger.schemas import SchemaStore
-from sink_job.registry.apicurio import ApicurioRegistry
+from sink_job.coordinator.schemas.schema_resolver import SchemaResolver
+from sink_job.ledger.schemas.schema_store import SchemaStore
+from sink_job.registry.clients.apicurio import ApicurioRegistry
 from tests.support.memory_s3 import MemoryS3
 from tests.support.registry import PERSISTENT, apicurio_client, record
 

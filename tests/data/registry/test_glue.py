@@ -26,11 +26,11 @@ from sink_job.api.errors import (
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema
-from sink_job.coordinator.schema_resolver import SchemaResolver
+from sink_job.coordinator.schemas.schema_resolver import SchemaResolver
 from sink_job.engine.retry import RetryPolicy
 from sink_job.engine.types import Cancelled
-from sink_job.ledger.schemas import SchemaStore
-from sink_job.registry.glue import GlueRegistry
+from sink_job.ledger.schemas.schema_store import SchemaStore
+from sink_job.registry.clients.glue import GlueRegistry
 from sink_job.registry.settings import RegistrySettings
 from tests.support.memory_s3 import MemoryS3
 from tests.support.registry import FLIGHT, FLIGHT_2, PERSISTENT, glue_client

@@ -15,13 +15,13 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.record_fields import KeySchemas
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema
-from sink_job.coordinator.round_schemas import SchemaUse
-from sink_job.coordinator.schema_resolver import PAUSES_S, REQUESTS, UNKNOWN_TTL_S, SchemaResolver
+from sink_job.coordinator.schemas.round_schemas import SchemaUse
+from sink_job.coordinator.schemas.schema_resolver import PAUSES_S, REQUESTS, UNKNOWN_TTL_S, SchemaResolver
 from sink_job.driver.secret_registry import Redactor
 from sink_job.engine.types import Cancelled
-from sink_job.ledger.schema_table import LedgerSchemas
-from sink_job.ledger.schemas import SchemaStore, schemas_root
-from sink_job.registry.confluent import ConfluentRegistry
+from sink_job.ledger.schemas.schema_store import SchemaStore, schemas_root
+from sink_job.ledger.schemas.schema_table import LedgerSchemas
+from sink_job.registry.clients.confluent import ConfluentRegistry
 from sink_job.registry.settings import RegistrySettings
 from tests.support.memory_s3 import MemoryS3
 from tests.support.registry import FLIGHT, FLIGHT_2, QUICK

@@ -10,7 +10,7 @@ from devtools.schema_registry.server import SchemaRegistryServer
 from sink_job.api.enums import SubjectNameStrategy
 from sink_job.api.errors import ConfigurationError
 from sink_job.connect.schema import RegisteredSchema, SchemaReference
-from sink_job.registry.confluent import ConfluentRegistry
+from sink_job.registry.clients.confluent import ConfluentRegistry
 from sink_job.registry.references import MAX_REFERENCES
 from tests.support.registry import FLIGHT, FLIGHT_2, record, registry_client
 

@@ -19,8 +19,8 @@ from devtools.simulation.containers import CODECS, SCHEMAS
 from devtools.simulation.executors import without_threads
 from devtools.simulation.run import tiny_sizes
 from sink_job.api.parser import load_sink
-from sink_job.ledger.object_schemas import ObjectSchemas
-from sink_job.ledger.schema_table import LedgerSchemas
+from sink_job.ledger.schemas.object_schemas import ObjectSchemas
+from sink_job.ledger.schemas.schema_table import LedgerSchemas
 from sink_job.registry.client import open_schemas
 from tests.support.memory_sink import MemorySinkFixture
 from tests.support.sink_fixture import manifest

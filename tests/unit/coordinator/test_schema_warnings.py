@@ -17,10 +17,10 @@ from sink_job.api.schema_section import BareValueSettings
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import RegisteredSchema
-from sink_job.coordinator.round_schemas import SchemaUse
-from sink_job.coordinator.schema_resolver import SchemaResolver
+from sink_job.coordinator.schemas.round_schemas import SchemaUse
+from sink_job.coordinator.schemas.schema_resolver import SchemaResolver
 from sink_job.ledger.files import MIN_LISTED
-from sink_job.ledger.schemas import SchemaStore
+from sink_job.ledger.schemas.schema_store import SchemaStore
 from sink_job.s3 import S3Client
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.schema_stores import SchemaStores

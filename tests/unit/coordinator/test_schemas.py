@@ -17,8 +17,8 @@ import pytest
 from sink_job.api.enums import SchemaCompatibility
 from sink_job.connect.schema import Schema, SchemaType
 from sink_job.converters.base import BatchSource, Converted, SchemaColumn
-from sink_job.coordinator import schema_changes
 from sink_job.coordinator.context import StopCondition
+from sink_job.coordinator.schemas import schema_changes
 from sink_job.json.converter import JsonConverter
 from sink_job.writer import record_pipeline, task_attempt
 from tests.support.memory_sink import MemorySinkFixture

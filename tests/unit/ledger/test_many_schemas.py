@@ -11,11 +11,11 @@ import pytest
 from sink_job.api.errors import LedgerUnreadable, RegistryChanged
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import Field, RegisteredSchema, Schema, SchemaType, schema_id
-from sink_job.ledger.field_ids import FieldIdsEntry, LedgerFieldIds, field_ids_key
 from sink_job.ledger.files import MIN_LISTED
-from sink_job.ledger.object_schemas import MAX_LISTED_RATIO, ObjectSchemas, object_schema_key
-from sink_job.ledger.schema_table import KnownSchemas, LedgerSchemas
-from sink_job.ledger.schemas import SchemaStore, schema_key
+from sink_job.ledger.schemas.field_ids import FieldIdsEntry, LedgerFieldIds, field_ids_key
+from sink_job.ledger.schemas.object_schemas import MAX_LISTED_RATIO, ObjectSchemas, object_schema_key
+from sink_job.ledger.schemas.schema_store import SchemaStore, schema_key
+from sink_job.ledger.schemas.schema_table import KnownSchemas, LedgerSchemas
 from tests.support.memory_s3 import MemoryS3
 
 ROOT = "topics/_s3sink/flights/"

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from sink_job.registry.apicurio import artifact_of, schema_key
-from sink_job.registry.apicurio_client import Artifact, ArtifactVersion, SchemaKey
+from sink_job.registry.clients.apicurio import artifact_of, schema_key
+from sink_job.registry.clients.apicurio_client import Artifact, ArtifactVersion, SchemaKey
 
 TEXT = json.dumps({"type": "record", "namespace": "example", "name": "Flight", "fields": []})
 

@@ -7,7 +7,7 @@ import sys
 
 _CHECK = """
 import sys
-import sink_job.coordinator.schema_resolver, sink_job.registry.settings, sink_job.ledger.schemas
+import sink_job.coordinator.schemas.schema_resolver, sink_job.registry.settings, sink_job.ledger.schemas.schema_store
 {more}
 print([name for name in ("confluent_kafka", "httpx2", "authlib") if name in sys.modules])
 """
@@ -24,4 +24,4 @@ def test_the_client_library_is_imported_with_the_first_client() -> None:
 
 
 def test_aws_glue_needs_none_of_the_client_libraries_of_the_other_registries() -> None:
-    assert imported("import sink_job.registry.glue") == "[]"
+    assert imported("import sink_job.registry.clients.glue") == "[]"

@@ -20,6 +20,7 @@ import httpx2
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from sink_job.api.errors import AccessDenied, ConfigurationError, InvalidCredentials, RegistryNotFound
+from sink_job.registry.clients.token import TokenError
 from sink_job.registry.failures import (
     RETRIED_STATUS,
     SCHEMA_NOT_FOUND,
@@ -28,7 +29,6 @@ from sink_job.registry.failures import (
     Reaction,
     RegistryFailure,
 )
-from sink_job.registry.token import TokenError
 
 _ABSENT: Final = (SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, SCHEMA_NOT_FOUND)
 

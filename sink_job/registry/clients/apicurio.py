@@ -13,7 +13,7 @@ from typing import Final
 
 from sink_job.api.errors import ConfigurationError
 from sink_job.connect.schema import RegisteredSchema, SchemaReference
-from sink_job.registry.apicurio_client import (
+from sink_job.registry.clients.apicurio_client import (
     ApicurioClient,
     Artifact,
     ArtifactReference,
@@ -21,6 +21,7 @@ from sink_job.registry.apicurio_client import (
     SchemaKey,
     apicurio_clients,
 )
+from sink_job.registry.clients.rest_registry import RestRegistry
 from sink_job.registry.failures import SCHEMA_NOT_FOUND
 from sink_job.registry.references import (
     MAX_REFERENCES,
@@ -30,7 +31,6 @@ from sink_job.registry.references import (
     collect,
     too_many_references,
 )
-from sink_job.registry.rest_registry import RestRegistry
 from sink_job.registry.settings import RegistrySettings
 from sink_job.registry.subjects import record_name
 

@@ -15,10 +15,10 @@ from sink_job.connect.field_names import names_equal_but_case
 from sink_job.connect.schema import RegisteredSchema, registry_schema_id
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
 from sink_job.coordinator.context import CoordinatorContext
-from sink_job.coordinator.schema_inference import SchemaInferrer
-from sink_job.coordinator.schema_resolver import SchemaResolver
-from sink_job.ledger.schema_table import KnownSchemas
-from sink_job.ledger.schemas import SchemaStore
+from sink_job.coordinator.schemas.schema_inference import SchemaInferrer
+from sink_job.coordinator.schemas.schema_resolver import SchemaResolver
+from sink_job.ledger.schemas.schema_store import SchemaStore
+from sink_job.ledger.schemas.schema_table import KnownSchemas
 from sink_job.s3 import S3Client
 from sink_job.tasks.write import TaskResult
 

@@ -11,8 +11,8 @@ import pytest
 from sink_job.api.errors import LedgerUnreadable, RegistryChanged, TransientError
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema, SchemaReference
-from sink_job.ledger.schema_table import KnownSchemas, LedgerSchemas
-from sink_job.ledger.schemas import SchemaStore, is_same_schema, schema_key, unknown_key
+from sink_job.ledger.schemas.schema_store import SchemaStore, is_same_schema, schema_key, unknown_key
+from sink_job.ledger.schemas.schema_table import KnownSchemas, LedgerSchemas
 from sink_job.s3 import Conflict, PreconditionFailed
 from tests.support.memory_s3 import MemoryS3
 

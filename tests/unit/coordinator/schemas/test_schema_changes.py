@@ -8,7 +8,7 @@ import pytest
 
 from sink_job.api.enums import SchemaCompatibility
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.schema_changes import MAX_CHANGES, SchemaChangeWarnings, schema_changes
+from sink_job.coordinator.schemas.schema_changes import MAX_CHANGES, SchemaChangeWarnings, schema_changes
 from sink_job.ledger.state import ClosedObject, OffsetChecksum
 
 TP = TopicPartition("log", 0)

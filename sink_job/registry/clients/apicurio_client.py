@@ -15,9 +15,9 @@ import certifi
 import httpx2
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from sink_job.registry.answer_limits import limit_answers
 from sink_job.registry.answers import is_text
-from sink_job.registry.connection import bearer_token, client_certificate
+from sink_job.registry.clients.answer_limits import limit_answers
+from sink_job.registry.clients.connection import bearer_token, client_certificate
 from sink_job.registry.credentials import RegistryCredentials
 from sink_job.registry.failures import SCHEMA_NOT_FOUND
 from sink_job.registry.settings import RegistrySettings, authorities

@@ -8,7 +8,7 @@ import pytest
 
 from sink_job.api.errors import ConfigurationError, LedgerUnreadable
 from sink_job.connect.schema import Field, Schema, SchemaType, schema_id
-from sink_job.ledger.object_schemas import MAX_CACHED, ObjectSchemas, object_schema_key
+from sink_job.ledger.schemas.object_schemas import MAX_CACHED, ObjectSchemas, object_schema_key
 from sink_job.s3 import Conflict
 from tests.support.memory_s3 import MemoryS3
 

@@ -15,12 +15,12 @@ import pytest
 
 from sink_job.api.errors import ConfigurationError, DataError
 from sink_job.api.parser import load_sink
-from sink_job.coordinator.schema_inference import inferred_schema
+from sink_job.coordinator.schemas.schema_inference import inferred_schema
 from sink_job.json.typed.field_list import field_list_lines, parse_fields
 from sink_job.json.typed.inference import SampledValues
-from sink_job.ledger.object_schemas import ObjectSchemas
-from sink_job.ledger.schema_table import LedgerSchemas
-from sink_job.ledger.schemas import SchemaStore, schema_key
+from sink_job.ledger.schemas.object_schemas import ObjectSchemas
+from sink_job.ledger.schemas.schema_store import SchemaStore, schema_key
+from sink_job.ledger.schemas.schema_table import LedgerSchemas
 from sink_job.writer import schema_sample
 from sink_job.writer.schema_sample import SchemaSample
 from tests.support.memory_sink import MemorySinkFixture

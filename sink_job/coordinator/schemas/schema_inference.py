@@ -22,7 +22,7 @@ from sink_job.connect.schema import RegisteredSchema
 from sink_job.json.typed import field_list
 from sink_job.json.typed.inference import SampledValues, inferred_fields
 from sink_job.json.typed.unknown_properties import COLUMN
-from sink_job.ledger.schemas import SchemaStore
+from sink_job.ledger.schemas.schema_store import SchemaStore
 
 _log: Final = logging.getLogger(__name__)
 _MAX_DOUBTS: Final = 10

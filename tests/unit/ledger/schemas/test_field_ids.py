@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sink_job.api.errors import ConfigurationError, LedgerUnreadable, TransientError
 from sink_job.ledger import files as ledger_files
-from sink_job.ledger.field_ids import LedgerFieldIds, field_ids_key
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds, field_ids_key
 from sink_job.s3 import Conflict, PreconditionFailed, S3Client
 from tests.support.memory_s3 import MemoryS3
 

@@ -8,7 +8,7 @@
     <id>.version.json   subject and version of a schema that had none when its copy was written; written once
     <id>.unknown.json   a marker: the registry did not know the id once, and records with it may have been rejected then
 None is ever changed; only `s3sink forget-schema` deletes them. The driver writes them (`SchemaStore`), workers read
-them (`sink_job.ledger.schema_table`).
+them (`sink_job.ledger.schemas.schema_table`).
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from sink_job.api.errors import ConfigurationError
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema, SchemaReference
-from sink_job.registry import errors
 from sink_job.registry.answers import is_text
-from sink_job.registry.confluent_client import confluent_clients
+from sink_job.registry.clients import errors
+from sink_job.registry.clients.confluent_client import confluent_clients
+from sink_job.registry.clients.rest_registry import RestRegistry
 from sink_job.registry.failures import SCHEMA_NOT_FOUND, SUBJECT_NOT_FOUND, VERSION_NOT_FOUND
 from sink_job.registry.references import InvalidReferences, Reference, Referenced, collect
-from sink_job.registry.rest_registry import RestRegistry
 from sink_job.registry.settings import RegistrySettings
 from sink_job.registry.subjects import subject_of, unqualified
 

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 from sink_job.api.errors import ConfigurationError
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema
+from sink_job.registry.clients.glue_client import GlueEndpoints
+from sink_job.registry.clients.glue_errors import failure_of
+from sink_job.registry.clients.requests import Requests
 from sink_job.registry.failures import SCHEMA_NOT_FOUND
-from sink_job.registry.glue_client import GlueEndpoints
-from sink_job.registry.glue_errors import failure_of
-from sink_job.registry.requests import Requests
 from sink_job.registry.settings import RegistrySettings
 
 _READABLE: Final = ("AVAILABLE", "DELETING")

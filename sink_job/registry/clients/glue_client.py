@@ -20,9 +20,9 @@ from botocore.exceptions import BotoCoreError, NoCredentialsError
 
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.version import package_version
+from sink_job.registry.clients.glue_errors import failure_of
+from sink_job.registry.clients.requests import Endpoint
 from sink_job.registry.credentials import stamp
-from sink_job.registry.glue_errors import failure_of
-from sink_job.registry.requests import Endpoint
 from sink_job.registry.settings import RegistrySettings, authorities
 from sink_job.s3.credentials import DirectoryProvider
 

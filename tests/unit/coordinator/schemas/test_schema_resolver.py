@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import RegisteredSchema
-from sink_job.coordinator.schema_resolver import (
+from sink_job.coordinator.schemas.schema_resolver import (
     MAX_IDS,
     UNKNOWN_TTL_S,
     Provisional,

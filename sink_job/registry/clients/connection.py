@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from sink_job.api.errors import ConfigurationError, SecretNotFound
+from sink_job.registry.clients.requests import Endpoint
+from sink_job.registry.clients.token import OAuthToken
 from sink_job.registry.credentials import RegistryCredentials, read_credentials, stamp
-from sink_job.registry.requests import Endpoint
 from sink_job.registry.settings import RegistrySettings
-from sink_job.registry.token import OAuthToken
 
 
 class Closable(Protocol):

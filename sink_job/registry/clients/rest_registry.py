@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Generic, TypeVar
 
-from sink_job.registry import errors
-from sink_job.registry.connection import Closable, Endpoints
+from sink_job.registry.clients import errors
+from sink_job.registry.clients.connection import Closable, Endpoints
+from sink_job.registry.clients.requests import Requests
 from sink_job.registry.credentials import RegistryCredentials
-from sink_job.registry.requests import Requests
 from sink_job.registry.settings import RegistrySettings
 
 C = TypeVar("C", bound=Closable)

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
-from sink_job.registry.answer_limits import limit_answers
-from sink_job.registry.connection import bearer_token, client_certificate
+from sink_job.registry.clients.answer_limits import limit_answers
+from sink_job.registry.clients.connection import bearer_token, client_certificate
 from sink_job.registry.credentials import RegistryCredentials
 from sink_job.registry.settings import RegistrySettings, authorities
 

@@ -1,4 +1,4 @@
-"""The schemas of a ledger as its workers read them (`sink_job.ledger.schemas` describes the files).
+"""The schemas of a ledger as its workers read them (`sink_job.ledger.schemas.schema_store` describes the files).
 
 A worker reads what its records need: the copies of their ids, in parallel. Most ids have neither a marker nor a version
 of their own, so from a few ids on the folder is listed, and only the files that exist are read. A listing decides
@@ -17,7 +17,7 @@ from typing import ClassVar
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.ledger import files
-from sink_job.ledger.schemas import (
+from sink_job.ledger.schemas.schema_store import (
     FORMAT,
     SchemaEntry,
     UnknownMarker,

@@ -23,8 +23,8 @@ from sink_job.connect.schema import RegisteredSchema, registry_schema_id, shown_
 from sink_job.engine.thread_pools import pool
 from sink_job.engine.types import Cancelled
 from sink_job.ledger.files import MIN_LISTED
-from sink_job.ledger.schema_table import KnownSchemas
-from sink_job.ledger.schemas import SchemaStore
+from sink_job.ledger.schemas.schema_store import SchemaStore
+from sink_job.ledger.schemas.schema_table import KnownSchemas
 from sink_job.registry.base import SchemaRegistry
 
 PAUSES_S: Final = (2.0, 4.0, 8.0, 16.0, 30.0)

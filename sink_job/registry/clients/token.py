@@ -20,7 +20,7 @@ from authlib.integrations.httpx_client import OAuth2Client
 
 from sink_job.api.errors import ConfigurationError, InvalidCredentials
 from sink_job.api.field_types import is_loopback
-from sink_job.registry.answer_limits import limit_answers
+from sink_job.registry.clients.answer_limits import limit_answers
 from sink_job.registry.credentials import RegistryCredentials
 from sink_job.registry.failures import RETRIED_STATUS, Reaction, RegistryFailure
 from sink_job.registry.settings import RegistrySettings

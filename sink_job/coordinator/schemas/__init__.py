@@ -1,0 +1,1 @@
+"""The schemas of a sink in the driver: ids are resolved, schemas are inferred, and changes are noticed."""
