@@ -48,7 +48,7 @@ class _Normaliser:
             return self.records[avro]
         later = self.records[avro] = Later[object]()
         found = _record([(field.name, self.function(field.type)) for field in avro.fields])
-        later.is_now(found or _same)
+        later.set_to(found or _same)
         self.compiled[avro] = found
         return found
 

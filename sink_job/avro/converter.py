@@ -68,7 +68,7 @@ class AvroDecoder:
                 self.schema = of_subject(connect_schema(avro, registered.version, extension), registered)
                 self._rows = AvroRowDecoder(avro, self.schema, fields, options, datums)
                 self._columns = _column_decoder(avro, self.schema, fields, options, datums)
-                self._limit = TextLimit(self.schema, is_dense=True) if datums is None else None
+                self._limit = TextLimit(self.schema, is_avro=True) if datums is None else None
         except InvalidSchema as error:
             raise InvalidSchema(f"{registered.label} cannot be used: {error}") from None
 
@@ -115,7 +115,7 @@ _Write = Callable[[bytes, object], bytes]
 def _write(avro: AvroType, schema: Schema, options: JsonOptions, datums: DatumSettings | None) -> _Write:
     """The form of values in the object. Raises InvalidSchema."""
     if datums is None:
-        to_json, text = json_encoder(schema, options), TextLimit(schema, is_dense=True).encode
+        to_json, text = json_encoder(schema, options), TextLimit(schema, is_avro=True).encode
         return lambda datum, value: text(None if value is None else to_json(value), len(datum))
     encode = datum_encoder(schema, datums)
     if not passes(avro, schema, datums):

@@ -131,7 +131,7 @@ class _Compiler:
         later = Later[bytes]()
         inner = {**scope, schema.name or "": later}
         fields = [(field.name, self.encode(field.schema, inner)) for field in schema.fields]
-        return later.is_now(RecordEncoder(schema.name, fields).encode)
+        return later.set_to(RecordEncoder(schema.name, fields).encode)
 
     def _map(self, schema: Schema, scope: Scope[bytes]) -> Encode:
         item, join = self.encode(child(schema.values), scope), _join_of(child(schema.keys), child(schema.values))

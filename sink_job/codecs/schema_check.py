@@ -15,7 +15,7 @@ def check_values(registered: RegisteredSchema, settings: FormatSpec) -> None:
     """Raises InvalidSchema if the output of the sink cannot have JSON values under this schema."""
     datums = DatumSettings.of(settings)
     assert datums is not None, "a manifest with another output is rejected"
-    reading = TextReading(value_schema(registered, datums), settings.unknown_fields, is_plain=True)
+    reading = TextReading(value_schema(registered, datums), settings.unknown_fields, is_bare_json=True)
     datum_encoder(reading.schema, datums)
     if settings.envelope:
         check_envelope(envelope_schema(reading.schema, KEY_BYTES), datums)

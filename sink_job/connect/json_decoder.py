@@ -131,7 +131,7 @@ class JsonReader:
                 raise InvalidValue(f"its structs have more than {MAX_FIELDS:,} fields, with those that are missing")
             return read(value)
 
-        return function.is_now(counted)
+        return function.set_to(counted)
 
     def map(self, schema: Schema, scope: Scope[object]) -> Read:
         keys, values = child(schema.keys), child(schema.values)

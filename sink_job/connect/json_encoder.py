@@ -110,7 +110,7 @@ class _Compiler:
         function = Later[object]()
         inner = {**scope, schema.name or "": function}
         fields = [(field.name, self.encode(field.schema, inner)) for field in schema.fields]
-        return function.is_now(lambda value: {name: encode(value.get(name)) for name, encode in fields})
+        return function.set_to(lambda value: {name: encode(value.get(name)) for name, encode in fields})
 
     def _map(self, schema: Schema, scope: _Scope) -> Encode:
         keys, values = child(schema.keys), child(schema.values)

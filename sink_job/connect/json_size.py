@@ -34,10 +34,10 @@ _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 class TextLimit:
     """The limit for values of one schema."""
 
-    def __init__(self, schema: Schema, *, is_dense: bool = False) -> None:
-        """`is_dense`: each field of a struct has at least one byte in a value, as in Avro."""
+    def __init__(self, schema: Schema, *, is_avro: bool = False) -> None:
+        """`is_avro`: the values are Avro data, in which each field of a struct has at least one byte."""
         self._fixed = _fixed(schema)
-        self._per_byte = _ESCAPED + max(_items(schema, is_dense=is_dense, everything=is_recursive(schema)), default=0)
+        self._per_byte = _ESCAPED + max(_items(schema, is_avro=is_avro, everything=is_recursive(schema)), default=0)
 
     def bound(self, size: int) -> int:
         """An upper bound of the length of the text of a value with `size` bytes, each of which can be an item."""
@@ -77,30 +77,30 @@ def _length(text: str, known: dict[str, int]) -> int:
     return known[text]
 
 
-def _items(schema: Schema, *, is_dense: bool, everything: bool) -> Iterator[int]:
+def _items(schema: Schema, *, is_avro: bool, everything: bool) -> Iterator[int]:
     """Bounds, for each byte of a value, of what can occur many times in it: items and entries; with `everything` each
     type of the schema."""
     for each in all_types(schema):
         repeated = list(filter(None, (each.keys, each.values)))
         if repeated:
-            size = sum(_min_bytes(one, is_dense=is_dense) for one in repeated)
+            size = sum(_min_bytes(one, is_avro=is_avro) for one in repeated)
             yield -(-(sum(map(_fixed, repeated)) + _SCALAR) // size)
         if everything:
             yield _fixed(each)
 
 
-def _min_bytes(schema: Schema, *, is_dense: bool) -> int:
+def _min_bytes(schema: Schema, *, is_avro: bool) -> int:
     """The minimum size of an item, at least 1. A struct has two bytes in Protobuf, its tag and length, and in JSON."""
     if schema.type is not SchemaType.STRUCT:
         return 1
-    return max(1, _min_dense(schema)) if is_dense else 2
+    return max(1, _min_avro(schema)) if is_avro else 2
 
 
-def _min_dense(schema: Schema) -> int:
+def _min_avro(schema: Schema) -> int:
     """The minimum size of a value in Avro. A fixed type can have no bytes."""
     if schema.optional or schema.type not in (SchemaType.STRUCT, SchemaType.BYTES):
         return 1
-    return sum(_min_dense(field.schema) for field in schema.fields)
+    return sum(_min_avro(field.schema) for field in schema.fields)
 
 
 def _fixed(schema: Schema) -> int:

@@ -125,7 +125,7 @@ class _Projection:
             (field.name, self._field(sources.get(field.name), field, _inside(place, field), in_source, in_target))
             for field in target.fields
         ]
-        return function.is_now(lambda value: {name: of_field(value.get(name)) for name, of_field in fields})
+        return function.set_to(lambda value: {name: of_field(value.get(name)) for name, of_field in fields})
 
     def _field(
         self, source: Schema | None, field: Field, place: str, in_source: _Structs, in_target: _Structs

@@ -21,7 +21,7 @@ class Later(Generic[Result]):
     def __call__(self, value: Any) -> Result:
         return self.function(value)
 
-    def is_now(self, function: Callable[[Any], Result]) -> Callable[[Any], Result]:
+    def set_to(self, function: Callable[[Any], Result]) -> Callable[[Any], Result]:
         """Sets the function and returns it."""
         self.function = function
         return function

@@ -87,7 +87,7 @@ class _Compiler:
         members = {field.name for oneof in oneofs for field in oneof.fields}
         fields = [(field.name, self._field(field)) for field in message.fields if field.name not in members]
         parts = unions + fields
-        return later.is_now(_message(parts))
+        return later.set_to(_message(parts))
 
     def _union(self, oneof: OneofDescriptor) -> Convert:
         name, members = oneof.name, {field.name: self.single(field) for field in oneof.fields}

@@ -103,8 +103,8 @@ class SchemaResolver:
     @property
     def resolved(self) -> Mapping[str, frozenset[str]]:
         """The ids whose schemas are in the ledger, by topic."""
-        lent = (each for each, state in self._fresh().items() if state.reason is None)
-        return {topic: frozenset(ids) for topic, ids in _by_topic([*self._resolved, *lent]).items()}
+        from_ledger = (each for each, state in self._fresh().items() if state.reason is None)
+        return {topic: frozenset(ids) for topic, ids in _by_topic([*self._resolved, *from_ledger]).items()}
 
     @property
     def unknown(self) -> Mapping[str, Mapping[str, str]]:

@@ -106,7 +106,7 @@ class _Projection:
         fields = [
             (field.name, self._field(sources.get(field.name), field, in_source, in_target)) for field in target.fields
         ]
-        return function.is_now(lambda value: _projected(_object(value), fields) if _begins(value, "{") else value)
+        return function.set_to(lambda value: _projected(_object(value), fields) if _begins(value, "{") else value)
 
     def _field(self, source: Schema | None, field: Field, in_source: _Structs, in_target: _Structs) -> _ProjectProperty:
         if source is None:

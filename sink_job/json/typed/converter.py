@@ -41,7 +41,7 @@ class JsonValuesConverter(RegisteredConverter):
         json = JsonConverter(fields)
 
         def reading(registered: RegisteredSchema) -> TextReading:
-            return TextReading(_schema(registered, datums), settings.unknown, is_plain=True)
+            return TextReading(_schema(registered, datums), settings.unknown, is_bare_json=True)
 
         def decoder_for(registered: RegisteredSchema) -> Decoder:
             if registered == _UNRESOLVED:

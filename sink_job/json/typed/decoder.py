@@ -30,14 +30,17 @@ class TextReading:
     """Reads JSON texts under a schema. `schema` is that of the values that it returns. `dropped` is the number of the
     properties that it has dropped."""
 
-    def __init__(self, schema: Schema, unknown: UnknownFields = UnknownFields.FAIL, *, is_plain: bool = False) -> None:
-        """`is_plain`: values of the converter Json. Raises InvalidSchema if `unknown` cannot be used with `schema`."""
+    def __init__(
+        self, schema: Schema, unknown: UnknownFields = UnknownFields.FAIL, *, is_bare_json: bool = False
+    ) -> None:
+        """`is_bare_json`: values of the converter Json. Raises InvalidSchema if `unknown` cannot be used with
+        `schema`."""
         self.schema = schema if unknown is not UnknownFields.JSON else _with_column(schema)
         self.dropped = 0
         self._find = unknown_finder(schema)
-        self._is_plain = is_plain
+        self._is_bare_json = is_bare_json
         self._unknown = unknown
-        self._reader = _Reader(is_lenient=unknown is not UnknownFields.FAIL, is_plain=is_plain)
+        self._reader = _Reader(is_lenient=unknown is not UnknownFields.FAIL, is_bare_json=is_bare_json)
         self._read = self._reader.whole(schema)
 
     def read(self, text: bytes) -> object:
@@ -55,12 +58,12 @@ class TextReading:
         and also for an unknown property, which `read` has to handle."""
         if schema.name == COLUMN_NAME:
             return _no_property
-        return _Reader(is_lenient=False, is_plain=self._is_plain).whole(schema)
+        return _Reader(is_lenient=False, is_bare_json=self._is_bare_json).whole(schema)
 
     def reads_any(self, schema: Schema) -> bool:
         """Whether values of this type have another form in JSON than the type alone says."""
         return schema.name == COLUMN_NAME or (
-            self._is_plain and (schema.name == JSON_NAME or _of_text(schema) is not None)
+            self._is_bare_json and (schema.name == JSON_NAME or _of_text(schema) is not None)
         )
 
     def _with_unknown(self, value: object, found: object) -> object:
@@ -88,10 +91,10 @@ def _no_property(value: object) -> None:
 
 
 class _Reader(JsonSchemaReader):
-    def __init__(self, *, is_lenient: bool, is_plain: bool) -> None:
+    def __init__(self, *, is_lenient: bool, is_bare_json: bool) -> None:
         super().__init__()
         self._is_lenient = is_lenient
-        self._is_plain = is_plain
+        self._is_bare_json = is_bare_json
         self.has_unknown = False
 
     def struct(self, schema: Schema, scope: Scope[object]) -> Read:
@@ -101,12 +104,12 @@ class _Reader(JsonSchemaReader):
             return self._lenient_union(schema, scope)
         read, names = JsonReader.struct(self, schema, scope), {field.name for field in schema.fields}
 
-        def noting(value: object) -> object:
+        def reading(value: object) -> object:
             if isinstance(value, dict) and not value.keys() <= names:
                 self.has_unknown = True
             return read(value)
 
-        return noting
+        return reading
 
     def _lenient_union(self, schema: Schema, scope: Scope[object]) -> Read:
         """A member that the value conforms to without unknown properties comes first, as if they were errors."""
@@ -132,7 +135,7 @@ class _Reader(JsonSchemaReader):
 
     def scalar(self, schema: Schema) -> Read:
         read = super().scalar(schema)
-        if not self._is_plain:
+        if not self._is_bare_json:
             return read
         if schema.name == JSON_NAME:
             return json_text

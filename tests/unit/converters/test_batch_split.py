@@ -130,7 +130,7 @@ def test_the_bound_is_not_below_the_length_of_a_text() -> None:
         for count in (0, 1, 100):
             data = datum(schema, item, count)
             length = len(decoder.decode(pa.array([data])).texts[0].as_py())
-            assert TextLimit(decoder.schema, is_dense=True).bound(len(data)) >= length
+            assert TextLimit(decoder.schema, is_avro=True).bound(len(data)) >= length
 
 
 def test_a_column_that_is_too_large_is_an_error() -> None:

@@ -122,7 +122,7 @@ OUTPUTS = st.sampled_from([OutputFormat.AVRO, OutputFormat.PARQUET])
 @given(values=OBJECTS, output=OUTPUTS)
 def test_an_inferred_schema_accepts_every_value_that_was_observed(values: list[Any], output: OutputFormat) -> None:
     schema = fields_schema(inferred_fields(observed(*values).properties))
-    reading = TextReading(schema, is_plain=True)
+    reading = TextReading(schema, is_bare_json=True)
     try:
         encode = datum_encoder(schema, DatumSettings(output))
     except InvalidSchema as error:

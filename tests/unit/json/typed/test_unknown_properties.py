@@ -70,7 +70,7 @@ def test_columns_and_unknown_properties_are_the_whole_value(values: list[Any], d
     for value in values:
         observed.add(decode_json(json.dumps(value)))
     fields = without(inferred_fields(observed.properties), data.draw)
-    keeping = TextReading(fields_schema(fields), UnknownFields.JSON, is_plain=True)
+    keeping = TextReading(fields_schema(fields), UnknownFields.JSON, is_bare_json=True)
     for value in values:
         row = keeping.read(json.dumps(value).encode())
         assert isinstance(row, dict)
@@ -82,6 +82,8 @@ def test_a_value_under_its_own_schema_has_no_unknown_property(values: list[Any])
     for value in values:
         observed = SampledValues()
         observed.add(decode_json(json.dumps(value)))
-        dropping = TextReading(fields_schema(inferred_fields(observed.properties)), UnknownFields.DROP, is_plain=True)
+        dropping = TextReading(
+            fields_schema(inferred_fields(observed.properties)), UnknownFields.DROP, is_bare_json=True
+        )
         dropping.read(json.dumps(value).encode())
         assert dropping.dropped == 0
