@@ -21,12 +21,11 @@ from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.ledger import ownership
 from sink_job.ledger.clocks import HostClock
-from sink_job.ledger.fencing import ownership_checked_first
 from sink_job.ledger.generations import settings_below
 from sink_job.ledger.handover import Handover
 from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
-from sink_job.ledger.takeover import take_over
+from sink_job.ledger.takeover import ownership_checked_first, take_over
 from sink_job.ledger.transitions import diff
 from sink_job.s3 import S3Client, connect, lifecycle_warning, probe
 

@@ -17,14 +17,13 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger import ownership
 from sink_job.ledger.clocks import checked_now
-from sink_job.ledger.fencing import ownership_checked_first
 from sink_job.ledger.generations import open_object_ranges
 from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.orphan_cleanup import OrphanCleaner
 from sink_job.ledger.publisher import PublishOutcome, publish_all
 from sink_job.ledger.state import LedgerState, PartitionState, Record
 from sink_job.ledger.store import Intent, Ledger
-from sink_job.ledger.takeover import take_over
+from sink_job.ledger.takeover import ownership_checked_first, take_over
 from sink_job.ledger.transitions import apply
 from sink_job.s3 import S3Client
 

@@ -1,14 +1,14 @@
-"""Takes over a ledger: appends the claim that fences every other driver (P4).
+"""Takes over a ledger: appends the claim that fences every other driver, and notices one that was fenced (P4).
 
 The ledger's objects and uploads are not touched before the claim is confirmed as the head of the ledger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
-from sink_job.api.errors import LedgerFenced
-from sink_job.ledger.fencing import ownership_checked_first
+from sink_job.api.errors import LedgerFenced, SinkError
 from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.transitions import apply
@@ -44,3 +44,24 @@ def take_over(ledger: Ledger, claim: Callable[[LedgerState], Record]) -> LedgerS
 def _claimed(ledger: Ledger, claim: Callable[[LedgerState], Record], state: LedgerState) -> Record:
     with ownership_checked_first(ledger, lambda: state):
         return claim(state)
+
+
+@contextlib.contextmanager
+def ownership_checked_first(ledger: Ledger, state: Callable[[], LedgerState]) -> Iterator[None]:
+    """Converts an error in the block into LedgerFenced if another driver has claimed the ledger after `state`.
+
+    Any request can fail after the other driver has removed, completed or committed something. If the ownership check
+    itself fails, the original error is raised.
+    """
+    try:
+        yield
+    except LedgerFenced:
+        raise
+    except Exception as failure:
+        try:
+            ledger.check_owner(state())
+        except LedgerFenced as fenced:
+            raise fenced from failure
+        except SinkError:
+            pass
+        raise
