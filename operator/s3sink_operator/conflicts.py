@@ -14,11 +14,12 @@ holds for a pattern that `topic_pattern` does not support.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
+from s3sink_operator.resource_index import MAX_INDEXED_TOPICS
 from s3sink_operator.topic_pattern import matches
 from s3sink_operator.types import Json, SinkResources
 from sink_job.api.spec import Sink
@@ -100,7 +101,7 @@ def _affordable(mine: SinkResources, others: Sequence[SinkResources]) -> Iterato
     left = MAX_COMPARED_TOPICS
     for other in sorted(others, key=lambda each: each.group != mine.group and each.sink_id != mine.sink_id):
         yield other
-        left -= len(_topics(other)) + len(_topics(mine))
+        left -= len(other.known_topics) + len(mine.known_topics)
         if left < 0:
             return
 
@@ -118,7 +119,7 @@ def find_overlap(mine: SinkResources, other: SinkResources) -> SinkConflict | No
     """The overlap of the resources of two sinks."""
     if (mine.namespace, mine.name) == (other.namespace, other.name):
         return None
-    same_place = (mine.endpoint, mine.bucket, mine.topics_dir) == (other.endpoint, other.bucket, other.topics_dir)
+    same_place = mine.place == other.place
     if same_place and mine.sink_id == other.sink_id:
         return SinkConflict(owner=other, resource=f"the ledger {mine.sink_id} in bucket {mine.bucket}")
     if mine.group == other.group and mine.brokers == other.brokers:
@@ -138,63 +139,6 @@ def find_overlap(mine: SinkResources, other: SinkResources) -> SinkConflict | No
     if undecided:
         return SinkConflict(owner=other, resource=f"the topic {undecided[0]} {place}", certain=False)
     return None
-
-
-@dataclass
-class ResourceIndex:
-    """The resources of all sinks by key: a reconcile pass reads only the sinks that may overlap."""
-
-    _resources: dict[tuple[str, str], SinkResources] = field(default_factory=dict)
-    _by_key: dict[_IndexKey, dict[tuple[str, str], SinkResources]] = field(default_factory=dict)
-
-    def put(self, namespace: str, name: str, claim: SinkResources | None) -> None:
-        """Sets the resources of a sink; None removes them."""
-        sink = namespace, name
-        known = self._resources.pop(sink, None)
-        if known is not None:
-            for mark in _index_keys(known):
-                found = self._by_key[mark]
-                del found[sink]
-                if not found:
-                    del self._by_key[mark]
-        if claim is not None:
-            self._resources[sink] = claim
-            for mark in _index_keys(claim):
-                self._by_key.setdefault(mark, {})[sink] = claim
-
-    def competitors(self, namespace: str, name: str) -> Sequence[SinkResources]:
-        """The resources of other sinks that may overlap with those of this one."""
-        sink = namespace, name
-        mine = self._resources.get(sink)
-        if mine is None:
-            return ()
-        found = {each: claim for mark in _lookup_keys(mine) for each, claim in self._by_key.get(mark, {}).items()}
-        return tuple(claim for each, claim in found.items() if each != sink)
-
-
-_IndexKey = tuple[str | None, ...]
-
-
-def _index_keys(claim: SinkResources) -> set[_IndexKey]:
-    """The keys under which resources are indexed."""
-    place = (claim.endpoint, claim.bucket, claim.topics_dir)
-    found: set[_IndexKey] = {("place", *place), *_exclusive_keys(claim)}
-    return found | ({("pattern", *place)} if claim.pattern is not None else set())
-
-
-def _lookup_keys(claim: SinkResources) -> set[_IndexKey]:
-    """The keys of all resources that may overlap. A pattern may match any topic of its prefix."""
-    place = (claim.endpoint, claim.bucket, claim.topics_dir)
-    return {("pattern" if claim.pattern is None else "place", *place), *_exclusive_keys(claim)}
-
-
-def _exclusive_keys(claim: SinkResources) -> Iterator[_IndexKey]:
-    """The resources that only one sink may own."""
-    place = (claim.endpoint, claim.bucket, claim.topics_dir)
-    yield "ledger", *place, claim.sink_id
-    yield "group", claim.brokers, claim.group
-    for topic in _topics(claim):
-        yield "topic", *place, topic
 
 
 def conflict_message(mine: SinkResources, found: SinkConflict) -> str:
@@ -222,17 +166,23 @@ def foreign_overlap_message(mine: SinkResources, found: SinkConflict) -> str:
     )
 
 
+def too_many_topics_message(mine: SinkResources) -> str:
+    """Describes what is not compared, and the action to take."""
+    return (
+        f"the S3Sinks of the namespace {mine.namespace} name more than {MAX_INDEXED_TOPICS} topics, so the operator "
+        "does not compare the topics of this sink with those of others. A topic that another sink copies to the same "
+        "directory is found by the driver, which ends with OwnershipConflict. Delete sinks, set topicsPattern instead "
+        "of topics, or use several namespaces"
+    )
+
+
 def _shared_topics(mine: SinkResources, other: SinkResources) -> tuple[Sequence[str], Sequence[str]]:
     """The topics that both copy, and those for which that is undecided."""
-    ours, theirs = _topics(mine), _topics(other)
+    ours, theirs = mine.known_topics, other.known_topics
     in_both = {topic: True if topic in theirs else _matches(other.pattern, topic) for topic in ours}
     in_both |= {topic: _matches(mine.pattern, topic) for topic in theirs if not in_both.get(topic)}
     shared = sorted(topic for topic, both in in_both.items() if both)
     return shared, sorted(topic for topic, both in in_both.items() if both is None)
-
-
-def _topics(claim: SinkResources) -> Sequence[str]:
-    return claim.topics if claim.topics is not None else claim.observed_topics
 
 
 def _matches(pattern: str | None, topic: str) -> bool | None:

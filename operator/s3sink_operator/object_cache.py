@@ -7,7 +7,7 @@ the uids of deleted objects are kept.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ class ObjectCache:
         self._objects: dict[str, dict[tuple[str, str], Json]] = {}
         self._tombstones: dict[str, None] = {}
         self._pods: dict[SinkKey, dict[tuple[str, str], Json]] = {}
-        self._changed: set[SinkKey] = set()
+        self._changed: OrderedDict[SinkKey, None] = OrderedDict()
         self._conflicted: set[SinkKey] = set()
         self._versions: Counter[SinkKey] = Counter()
         self.listed = False
@@ -94,10 +94,14 @@ class ObjectCache:
         """The sinks that lose a conflict with an older one."""
         return list(self._conflicted)
 
-    def drain_changed(self) -> set[SinkKey]:
-        """The sinks that were added, deleted or changed since the last call."""
-        found, self._changed = self._changed, set()
-        return found
+    def take_changed(self) -> SinkKey | None:
+        """The sink that was added, deleted or changed first since it was taken last; None without one."""
+        return self._changed.popitem(last=False)[0] if self._changed else None
+
+    @property
+    def changed_count(self) -> int:
+        """The number of sinks that `take_changed` has."""
+        return len(self._changed)
 
     def version(self, sink: SinkKey) -> int:
         """A number that changes with every cached object of the sink."""
@@ -113,7 +117,7 @@ class ObjectCache:
         if sink is not None:
             self.bump(sink)
         if obj["kind"] == "S3Sink":
-            self._changed.add(SinkKey(*place))
+            self._changed[SinkKey(*place)] = None
             if self.on_sink is not None:
                 self.on_sink(SinkKey(*place), obj)
             if reason_of(obj.get("status") or {}, "Ready") == Reason.CONFLICT:
@@ -129,7 +133,7 @@ class ObjectCache:
         if sink is not None:
             self.bump(sink)
         if kind == "S3Sink":
-            self._changed.add(SinkKey(*place))
+            self._changed[SinkKey(*place)] = None
             if self.on_sink is not None:
                 self.on_sink(SinkKey(*place), None)
             self._conflicted.discard(SinkKey(*place))

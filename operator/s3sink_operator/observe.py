@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Sequence
+import logging
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from pydantic import ValidationError
 
 from s3sink_operator import names, pod_failures
-from s3sink_operator.conflicts import ResourceIndex, resources_of
+from s3sink_operator.conflicts import resources_of
 from s3sink_operator.decide.stop_action import has_publish_policy, stop_action
 from s3sink_operator.kube_api import ApiError, KubeApi, ResponseTooLarge
 from s3sink_operator.limited_report import parse_report
@@ -20,6 +21,7 @@ from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
 from s3sink_operator.reasons import Reason
 from s3sink_operator.required_roles import Role
+from s3sink_operator.resource_index import ResourceIndex
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from s3sink_operator.sink_restrictions import NO_RESTRICTIONS, SinkRestrictions
 from s3sink_operator.spec_cache import ParsedSink, SpecCache
@@ -41,6 +43,8 @@ from s3sink_operator.types import (
 from sink_job.api.enums import StopAction
 from sink_job.api.report import MAX_SUMS, Report
 from sink_job.api.report_access import MAX_REPORTED
+
+_log = logging.getLogger(__name__)
 
 ALL_ROLES: Final = frozenset(Role)
 MAX_MISSED_POLLS: Final = 3
@@ -99,7 +103,8 @@ class Observer:
     defaults: SinkDefaults = NO_DEFAULTS
     restrictions: SinkRestrictions = NO_RESTRICTIONS
     _rejections: dict[SinkKey, tuple[int, dict[tuple[str, str], Rejection]]] = field(default_factory=dict)
-    _resources: ResourceIndex = field(default_factory=ResourceIndex)
+    resources: ResourceIndex = field(default_factory=ResourceIndex)
+    _indexing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _specs: SpecCache = field(init=False)
     _missed_polls: dict[SinkKey, int] = field(default_factory=dict)
     _terminating_namespaces: dict[SinkKey, str] = field(default_factory=dict)
@@ -121,6 +126,7 @@ class Observer:
         namespace_terminating = await self._is_namespace_terminating(key, sink, driver)
         if namespace_terminating or (driver is not None and is_terminating(driver) and has_publish_policy(sink)):
             await self._answer_stopping(sink, driver, namespace_terminating=namespace_terminating)
+        await self._index_changed()
         executors = self.cache.executors(key)
         pods = [pod for pod in (driver, operation, *executors) if pod is not None]
         return Observed(
@@ -134,7 +140,8 @@ class Observer:
             operation=operation,
             executors=executors,
             report=self._with_persistence(key, await self._fetch_report(sink, driver)),
-            competitors=self._competitors(key),
+            competitors=self.resources.competitors(*key),
+            compares_topics=self.resources.has_indexed_topics(*key),
             namespace_terminating=namespace_terminating,
             rejections=tuple(self._current_rejections(key, sink).values()),
             nodes=self._node_readiness(pods),
@@ -200,12 +207,25 @@ class Observer:
         error = "" if found is None else await self.templates.error(sink, found, driver)
         return replace(parsed, spec=ParsedSpec(sink=None, error=error), reset=None) if error else parsed
 
-    def _competitors(self, key: SinkKey) -> Sequence[SinkResources]:
-        """The resources of other sinks that may overlap with those of this one."""
-        for changed in self.cache.drain_changed():
-            sink = self.cache.get("S3Sink", *changed)
-            self._resources.put(*changed, None if sink is None else self._resources_of(sink))
-        return self._resources.competitors(*key)
+    async def _index_changed(self) -> None:
+        """Indexes the resources of the sinks that have changed, at the start of all sinks. Other passes wait, so that
+        none decides on a part of them; other tasks, such as the renewal of the Lease, run after each sink."""
+        async with self._indexing:
+            for _ in range(self.cache.changed_count):
+                if (changed := self.cache.take_changed()) is None:
+                    return
+                self._index(changed)
+                if self.cache.changed_count:
+                    await asyncio.sleep(0)
+
+    def _index(self, key: SinkKey) -> None:
+        """Indexes the resources of one sink. An unexpected error does not fail the passes of other sinks."""
+        sink = self.cache.get("S3Sink", *key)
+        try:
+            self.resources.put(*key, None if sink is None else self._resources_of(sink))
+        except Exception:
+            _log.exception("%s: its resources cannot be compared with those of other sinks", key)
+            self.resources.put(*key, None)
 
     def _resources_of(self, sink: Json) -> SinkResources | None:
         """None for a sink that is deleted or whose spec cannot be parsed: neither owns resources."""

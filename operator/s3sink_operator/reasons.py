@@ -62,6 +62,7 @@ class Reason(StrEnum):
     TERMINATED = "Terminated"
     TERMINATION_BLOCKED = "TerminationBlocked"
     TOO_MANY_EXECUTOR_FAILURES = "TooManyExecutorFailures"
+    TOO_MANY_TOPICS = "TooManyTopics"
     UNEXPECTED_EXIT = "UnexpectedExit"
     UNSCHEDULABLE = "Unschedulable"
     WAITING_FOR_STOPPED = "WaitingForStopped"

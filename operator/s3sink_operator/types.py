@@ -75,6 +75,16 @@ class SinkResources:
     def full_name(self) -> str:
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def place(self) -> tuple[str | None, str, str]:
+        """Where the objects are: endpoint, bucket and directory."""
+        return self.endpoint, self.bucket, self.topics_dir
+
+    @property
+    def known_topics(self) -> Sequence[str]:
+        """The topics of the spec, or those that its pattern was observed to match."""
+        return self.topics if self.topics is not None else self.observed_topics
+
 
 FINALIZERS_KIND = "S3Sink/finalizers"
 """The kind of rejections of a sink's finalizers. Those of its status have the kind `S3Sink`."""
@@ -160,9 +170,10 @@ class Observed:
     """One sink and all objects that belong to it, in one reconcile pass.
 
     `reset`: the request in the annotation, None without the annotation. `report`: None without a driver to ask.
-    `competitors`: resources of other sinks that may overlap. `namespace_terminating`: the namespace is being deleted;
-    only observed with deletionPolicy Publish, when the driver ends. `nodes`: whether each node is ready, None if it is
-    gone. `is_retry`: the last pass did not complete its writes.
+    `competitors`: resources of other sinks that may overlap. `compares_topics`: whether its topics are compared with
+    those of others; False if its namespace has too many. `namespace_terminating`: the namespace is being deleted; only
+    observed with deletionPolicy Publish, when the driver ends. `nodes`: whether each node is ready, None if it is gone.
+    `is_retry`: the last pass did not complete its writes.
     """
 
     sink: Json
@@ -176,6 +187,7 @@ class Observed:
     executors: Sequence[Json] = ()
     report: Report | Unreachable | None = None
     competitors: Sequence[SinkResources] = ()
+    compares_topics: bool = True
     rejections: Sequence[Rejection] = ()
     namespace_terminating: bool = False
     nodes: Mapping[str, bool | None] = field(default_factory=dict)

@@ -118,6 +118,7 @@ class Cluster:
     things: dict[tuple[str, str], Json] = field(default_factory=dict)
     report: Report | Unreachable | None = None
     others: Sequence[SinkResources] = ()
+    compares_topics: bool = True
     rejections: Sequence[Rejection] = ()
     nodes: dict[str, bool | None] = field(default_factory=dict)
     executors: Sequence[Json] | None = None
@@ -175,6 +176,7 @@ class Cluster:
             executors=self.executors if self.executors is not None else self._usual_executors(),
             report=self.report if self.driver is not None else None,
             competitors=self.others,
+            compares_topics=self.compares_topics,
             namespace_terminating=self.namespace_terminating,
             owner=self.owner,
             rejections=self.rejections,

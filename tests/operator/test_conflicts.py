@@ -288,25 +288,3 @@ def claims() -> st.SearchStrategy[list[SinkResources]]:
     )
     many = st.lists(patterned, max_size=6)
     return many.map(lambda found: [replace(claim, name=f"sink-{number}") for number, claim in enumerate(found)])
-
-
-@given(claims(), st.data())
-def test_conflicts_among_competitors_are_those_among_all_sinks(found: list[SinkResources], data: st.DataObject) -> None:
-    """Also after sinks were changed and deleted."""
-    index = conflicts.ResourceIndex()
-    for claim in data.draw(claims()):
-        index.put(claim.namespace, claim.name, claim)
-    for number in range(6):
-        index.put("data", f"sink-{number}", None)
-    for claim in found:
-        index.put(claim.namespace, claim.name, claim)
-    for mine in found:
-        rivals = index.competitors(mine.namespace, mine.name)
-        assert conflicts.find_conflict(mine, rivals) == conflicts.find_conflict(mine, found)
-
-
-def test_sinks_with_topics_of_their_own_are_no_rivals() -> None:
-    index = conflicts.ResourceIndex()
-    for claim in (MINE, APART):
-        index.put(claim.namespace, claim.name, claim)
-    assert not index.competitors("data", "young")

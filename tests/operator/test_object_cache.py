@@ -99,10 +99,18 @@ def test_changed_sinks_are_returned_once() -> None:
     store = ObjectCache()
     meta = {"namespace": "lake", "name": "flights", "uid": "1", "resourceVersion": "1"}
     store.on_event({"kind": "S3Sink", "metadata": meta})
-    assert store.drain_changed() == {KEY}
-    assert not store.drain_changed()
+    assert (store.changed_count, store.take_changed()) == (1, KEY)
+    assert (store.changed_count, store.take_changed()) == (0, None)
     store.on_delete({"kind": "S3Sink", "metadata": meta})
-    assert store.drain_changed() == {KEY}
+    assert store.take_changed() == KEY
+
+
+def test_the_sink_that_changed_first_is_returned_first() -> None:
+    store = ObjectCache()
+    for version, name in enumerate(("a", "b", "a"), 1):
+        meta = {"namespace": "lake", "name": name, "uid": name, "resourceVersion": str(version)}
+        store.on_event({"kind": "S3Sink", "metadata": meta})
+    assert [store.take_changed() for _ in range(2)] == [SinkKey("lake", "a"), SinkKey("lake", "b")]
 
 
 def test_sinks_that_lose_a_conflict_are_listed_while_they_do() -> None:

@@ -143,6 +143,8 @@ def _possible_conflict(ctx: Context) -> Iterator[Condition]:
         yield _true(
             "Conflict", conflicts.foreign_overlap_message(ctx.resources, ctx.foreign_overlap), Reason.OTHER_NAMESPACE
         )
+    if ctx.sink is not None and not ctx.observed.compares_topics:
+        yield _true("ConflictUnknown", conflicts.too_many_topics_message(ctx.resources), Reason.TOO_MANY_TOPICS)
 
 
 def write_rejected(ctx: Context, result: PolicyResult) -> Condition | None:
