@@ -15,7 +15,7 @@ from s3sink_operator.decide.rollout import MaxUnavailable
 from s3sink_operator.operator_config import OperatorConfig, read_config
 from s3sink_operator.sink_defaults import SinkDefaults
 from s3sink_operator.sink_restrictions import SinkRestrictions
-from sink_job.api.quantities import parse_duration
+from sink_job.api.quantities import parse_duration, parse_size
 
 _ENVIRONMENT: Final = "S3SINK_OPERATOR_"
 _ASSIGNED_BY_CLUSTER: Final = "Cluster"
@@ -35,6 +35,7 @@ class Options:
     defaults: SinkDefaults
     restrictions: SinkRestrictions
     run_as_user: int | None
+    namespace_bytes: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,6 +81,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     flag("rollout-pause", "30s", "time that a restarted sink must be Ready before the rollout continues")
     flag("shrink-after", "10m", "time for which less memory has to suffice before it is decreased in place")
+    flag(
+        "namespace-memory",
+        "64Mi",
+        "memory for the S3Sinks of one namespace; those above it are not operated (reason NamespaceTooLarge)",
+    )
     flag("workers", "16", "maximum number of concurrent reconciles", type=_number(1, 1000))
     flag(
         "report-by",
@@ -121,7 +127,15 @@ def read_options(args: argparse.Namespace) -> Options:
         defaults=config.sink_defaults,
         restrictions=config.sink_restrictions,
         run_as_user=_run_as_user(args.run_as_user),
+        namespace_bytes=_size(args.namespace_memory),
     )
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise ValueError(f"--namespace-memory: {error}") from None
 
 
 def _limit(text: str) -> MaxUnavailable:

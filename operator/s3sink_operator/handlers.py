@@ -11,14 +11,12 @@ from typing import Any, Final
 
 import kopf
 from kubernetes.aio.client import ApiClient
-from pydantic_core import from_json, to_json
 
 from s3sink_operator import names
 from s3sink_operator.kopf_storage import NoDiffBaseStorage, NoProgressStorage
 from s3sink_operator.kube_session import proxy_url_of
-from s3sink_operator.nesting import cut
 from s3sink_operator.object_cache import ObjectCache, SinkKey, sink_of
-from s3sink_operator.types import Json, without_managed_fields
+from s3sink_operator.types import Json
 from s3sink_operator.workqueue import PRIORITY, WorkQueue
 from sink_job.api.spec import GROUP, VERSION
 
@@ -31,8 +29,8 @@ _CHILDREN: Final = (
 _WATCH_TIMEOUT_S = 70.0
 _LISTED_AT_ONCE: Final = 50
 """Objects of one response to a list. Each has up to 1.5 MB, whoever created it, and needs more when parsed."""
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""An annotation with a second copy of a spec, which no decision needs."""
+_RELEASED: Final = "s3sink.io/released"
+"""A mark in the metadata of an object of Kopf whose content is in the cache."""
 
 
 def build_registry(
@@ -101,7 +99,8 @@ def index_handler(store: ObjectCache, queue: WorkQueue[SinkKey], kind: str) -> C
     """Handles each object of the first lists, before the events of these lists."""
 
     async def index(body: kopf.Body, **_: Any) -> None:
-        _put(store, queue, _compact(dict(body), kind))
+        _put(store, queue, {**body, "kind": kind})
+        _release(body)
 
     return index
 
@@ -111,9 +110,11 @@ def event_handler(store: ObjectCache, queue: WorkQueue[SinkKey], kind: str) -> C
 
     async def on_event(event: kopf.RawEvent, **_: Any) -> None:
         store.listed = True  # Kopf calls event handlers when all indexes are complete
-        obj = _compact(event["object"], kind)
+        obj: Json = {**event["object"], "kind": kind}
         is_gone = event["type"] == "DELETED"
-        if event["type"] is None:  # of a list
+        if _RELEASED in obj["metadata"]:  # an index handler had it
+            sink = sink_of(obj)
+        elif event["type"] is None:  # of a list
             sink = _put(store, queue, obj)
         else:
             sink = store.on_delete(obj) if is_gone else store.on_event(obj)
@@ -131,6 +132,7 @@ def event_handler(store: ObjectCache, queue: WorkQueue[SinkKey], kind: str) -> C
             if generations.get(sink) != before:
                 for key in store.conflicted():  # the conflict may be resolved
                     queue.add(key)
+        _release(event["object"])
 
     return on_event
 
@@ -146,26 +148,16 @@ def _put(store: ObjectCache, queue: WorkQueue[SinkKey], obj: Json) -> SinkKey | 
     return sink
 
 
-def _compact(obj: Mapping[str, Any], kind: str) -> Json:
-    """A copy with what is cached of the object. Copies of different objects share equal strings: half of the memory."""
-    whole = _without_last_applied(without_managed_fields({**obj, "kind": kind}))
-    try:
-        return _copy(whole)
-    except ValueError:  # nested too deeply
-        return _copy(cut(whole))
-
-
-def _without_last_applied(obj: Json) -> Json:
-    annotations = obj["metadata"].get("annotations") or {}
-    if _LAST_APPLIED not in annotations:
-        return obj
-    kept = {name: value for name, value in annotations.items() if name != _LAST_APPLIED}
-    return {**obj, "metadata": {**obj["metadata"], "annotations": kept}}
-
-
-def _copy(obj: Json) -> Json:
-    found: Json = from_json(to_json(obj), cache_strings="all")
-    return found
+def _release(body: Mapping[str, Any]) -> None:
+    """Empties an object of Kopf, which keeps each listed one until all lists are complete, and each other one for some
+    seconds. The cache has a copy."""
+    for name, content in body.items():
+        if name == "metadata":
+            content[_RELEASED] = True
+            content.pop("managedFields", None)
+            content.pop("annotations", None)
+        elif isinstance(content, dict | list):
+            content.clear()
 
 
 def _with_pods_on(store: ObjectCache, node: str) -> Iterator[SinkKey]:

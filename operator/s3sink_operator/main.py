@@ -82,7 +82,7 @@ async def _main(args: argparse.Namespace, options: Options) -> int:
         if (missing := await _missing_crd(api)) is not None:
             _log.error("%s", missing)
             return EXIT_LEASE_LOST
-        store, heartbeat = ObjectCache(), WorkerHeartbeat()
+        store, heartbeat = ObjectCache(options.namespace_bytes), WorkerHeartbeat()
         queue: WorkQueue[SinkKey] = WorkQueue(time.monotonic, lambda key: key.namespace)
         reports: ReportClient = ProxyReportClient(api) if args.report_by == "Proxy" else DirectReportClient(http)
         settings = Settings(

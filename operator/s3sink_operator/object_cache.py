@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from s3sink_operator import names
+from s3sink_operator.cached_objects import MAX_NAMESPACE_BYTES, compacted, omitted_size, without_spec
 from s3sink_operator.reasons import Reason
 from s3sink_operator.status import reason_of
 from s3sink_operator.types import Json, label
@@ -31,9 +32,12 @@ MAX_TOMBSTONES = 10_000
 
 
 class ObjectCache:
-    """The objects of all watches."""
+    """The objects of all watches. `namespace_bytes`: memory for the S3Sinks of one namespace."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespace_bytes: int = MAX_NAMESPACE_BYTES) -> None:
+        self._namespace_bytes = namespace_bytes
+        self._sizes: dict[tuple[str, str], int] = {}
+        self._namespace_sizes: Counter[str] = Counter()
         self._objects: dict[str, dict[tuple[str, str], Json]] = {}
         self._tombstones: dict[str, None] = {}
         self._pods: dict[SinkKey, dict[tuple[str, str], Json]] = {}
@@ -85,6 +89,10 @@ class ObjectCache:
     def all(self, kind: str) -> Iterator[Json]:
         yield from list(self._objects.get(kind, {}).values())
 
+    def has_room(self, sink: Json) -> bool:
+        """Whether a sink that is cached without its spec can be cached with it now."""
+        return self._namespace_sizes[sink["metadata"]["namespace"]] + omitted_size(sink) <= self._namespace_bytes
+
     def executors(self, sink: SinkKey) -> list[Json]:
         """The executor pods of a sink."""
         component = names.Component.EXECUTOR.value
@@ -111,7 +119,14 @@ class ObjectCache:
         """Changes the version of a sink, after a change of something that it depends on."""
         self._versions[sink] += 1
 
-    def _keep(self, obj: Json, place: tuple[str, str]) -> None:
+    def _keep(self, whole: Json, place: tuple[str, str]) -> None:
+        obj, size = compacted(whole)
+        if obj["kind"] == "S3Sink":
+            if self._namespace_sizes[place[0]] + size > self._namespace_bytes:
+                obj = without_spec(obj, size=size, limit=self._namespace_bytes)
+            else:
+                self._sizes[place] = size
+                self._namespace_sizes[place[0]] += size
         self._objects[obj["kind"]][place] = obj
         sink = sink_of(obj)
         if sink is not None:
@@ -137,6 +152,7 @@ class ObjectCache:
             if self.on_sink is not None:
                 self.on_sink(SinkKey(*place), None)
             self._conflicted.discard(SinkKey(*place))
+            self._namespace_sizes[place[0]] -= self._sizes.pop(place, 0)
         elif kind == "Pod" and sink is not None:
             del self._pods[sink][place]
             if not self._pods[sink]:

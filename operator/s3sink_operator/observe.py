@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from pydantic import ValidationError
 
 from s3sink_operator import names, pod_failures
+from s3sink_operator.cached_objects import omitted_size
 from s3sink_operator.conflicts import resources_of
 from s3sink_operator.decide.stop_action import has_publish_policy, stop_action
 from s3sink_operator.kube_api import ApiError, KubeApi, ResponseTooLarge
@@ -118,7 +119,7 @@ class Observer:
         """The state of a sink; None if it is gone. `refresh`: what to read from the API server; the rest is as cached.
         Raises ApiError."""
         await self._refresh(key, refresh)
-        sink = self.cache.get("S3Sink", *key)
+        sink = await self._whole_sink(key)
         if sink is None:
             return None
         driver, operation = self._child(key, Role.DRIVER), self._child(key, Role.OPERATION)
@@ -148,6 +149,19 @@ class Observer:
             owner=await self.owners.owner(sink, [pod for pod in (driver, operation) if pod is not None]),
             pod_event=await self._pod_event(driver or operation),
         )
+
+    async def _whole_sink(self, key: SinkKey) -> Json | None:
+        """The sink. One that is cached without its spec is read if it is being deleted, which needs the spec, and as
+        soon as its namespace has room for it. Raises ApiError."""
+        sink = self.cache.get("S3Sink", *key)
+        if sink is None or not omitted_size(sink):
+            return sink
+        if is_terminating(sink):
+            whole = await self.api.get("S3Sink", *key)
+            return None if whole is None else {"kind": "S3Sink", **whole}
+        if self.cache.has_room(sink):
+            await self._refresh(key, {Role.SINK})
+        return self.cache.get("S3Sink", *key)
 
     async def poll_report(self, key: SinkKey) -> ReportFingerprint | None:
         """The fingerprint of the driver's report and nothing else; None without an answer."""

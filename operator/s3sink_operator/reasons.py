@@ -30,6 +30,7 @@ class Reason(StrEnum):
     MEMORY_CHANGED = "MemoryChanged"
     MEMORY_RESIZED = "MemoryResized"
     NAME_TAKEN = "NameTaken"
+    NAMESPACE_TOO_LARGE = "NamespaceTooLarge"
     NAMESPACE_TERMINATING = "NamespaceTerminating"
     NO_PROGRESS = "NoProgress"
     NODE_LOST = "NodeLost"

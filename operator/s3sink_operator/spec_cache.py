@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from s3sink_operator import names
+from s3sink_operator.cached_objects import omitted_message
 from s3sink_operator.nesting import too_deep
 from s3sink_operator.reasons import Reason
 from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
@@ -33,13 +34,14 @@ class SpecCache:
 
     defaults: SinkDefaults = NO_DEFAULTS
     restrictions: SinkRestrictions = NO_RESTRICTIONS
-    _parsed: dict[tuple[str, str], tuple[tuple[str, object, str | None], ParsedSink]] = field(default_factory=dict)
+    _parsed: dict[tuple[str, str], tuple[tuple[str, object, str | None, str], ParsedSink]] = field(default_factory=dict)
 
     def parse(self, sink: Json) -> ParsedSink:
         """The parsed sink. Never raises for an invalid spec: the result holds the error."""
         metadata = sink["metadata"]
+        omitted = omitted_message(sink)
         key = str(metadata.get("namespace")), str(metadata.get("name"))
-        version = uid_of(sink), metadata.get("generation"), annotation(sink, names.RESET_OFFSETS_ANNOTATION)
+        version = uid_of(sink), metadata.get("generation"), annotation(sink, names.RESET_OFFSETS_ANNOTATION), omitted
         cached = self._parsed.get(key)
         if cached is None or cached[0] != version:
             cached = self._parsed[key] = version, parse(sink, self.defaults, self.restrictions)
@@ -54,9 +56,11 @@ def parse(
     sink: Json, defaults: SinkDefaults = NO_DEFAULTS, restrictions: SinkRestrictions = NO_RESTRICTIONS
 ) -> ParsedSink:
     """The parsed sink with the defaults of the operator, not cached. `restrictions` apply to what the user wrote."""
+    if omitted := omitted_message(sink):
+        return _invalid(omitted, Reason.NAMESPACE_TOO_LARGE)
     written = sink.get("spec")
     if (error := too_deep(written, "spec")) is not None:
-        return ParsedSink(spec=ParsedSpec(sink=None, error=error), readable=None, reset=None)
+        return _invalid(error, Reason.INVALID_SPEC)
     sink = sink | {"spec": defaults.apply(written)}
     spec, readable = _spec(sink, sink["spec"])
     if applied := defaults.applied(written):
@@ -65,6 +69,10 @@ def parse(
     if spec.sink is not None and (rejected := restrictions.message(written)):
         spec = ParsedSpec(sink=None, error=rejected, reason=Reason.SINK_RESTRICTED)
     return ParsedSink(spec=spec, readable=readable, reset=_reset(sink) if spec.sink is not None else None)
+
+
+def _invalid(error: str, reason: Reason) -> ParsedSink:
+    return ParsedSink(spec=ParsedSpec(sink=None, error=error, reason=reason), readable=None, reset=None)
 
 
 def _hint(defaults: SinkDefaults, written: Any, applied: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from s3sink_operator import names
+from s3sink_operator.cached_objects import OMITTED
 from s3sink_operator.decide.chain import decide
 from s3sink_operator.objects import CONTAINER, has_executors
 from s3sink_operator.sink_restrictions import NO_RESTRICTIONS, SinkRestrictions
@@ -103,7 +104,7 @@ def _parse(text: str) -> ParsedSink:
 
 def parse_again(sink: Json) -> ParsedSink:
     """The sink as the observer parses it, also where a test edits the spec without a new generation."""
-    return _parse(json.dumps({name: sink[name] for name in ("metadata", "spec") if name in sink}))
+    return _parse(json.dumps({name: sink[name] for name in ("metadata", "spec", OMITTED) if name in sink}))
 
 
 @dataclass

@@ -6,8 +6,9 @@ import asyncio
 import copy
 import json
 import time
-from typing import Any
+from typing import Any, cast
 
+import kopf
 import pytest
 
 from s3sink_operator.handlers import event_handler, index_handler
@@ -39,13 +40,13 @@ class Watch:
         self._event = event_handler(self.cache, self.queue, "Pod")
 
     def lists(self, obj: Json) -> None:
-        asyncio.run(self._call(self._index, body=copy.deepcopy(obj)))
+        asyncio.run(self.call(self._index, body=copy.deepcopy(obj)))
 
     def reports(self, kind: str | None, obj: Json) -> None:
-        asyncio.run(self._call(self._event, event={"type": kind, "object": copy.deepcopy(obj)}))
+        asyncio.run(self.call(self._event, event={"type": kind, "object": copy.deepcopy(obj)}))
 
     @staticmethod
-    async def _call(handler: Any, **given: Any) -> None:
+    async def call(handler: Any, **given: Any) -> None:
         await handler(**given)
 
     @property
@@ -102,6 +103,29 @@ def test_a_listed_object_is_queued_once_and_its_event_of_the_list_not_again(watc
     watch.done()
     watch.reports(None, POD)
     assert len(watch.queue) == 0
+
+
+def test_what_kopf_keeps_of_a_listed_object_is_emptied_and_does_not_replace_the_cached_one(watch: Watch) -> None:
+    """Kopf keeps each listed object until all lists are complete: 10,000 sinks of 1,000 topics took 1.2 GB."""
+    body = {**copy.deepcopy(POD), "spec": {"nodeName": "node-1"}}
+    body["metadata"]["annotations"] = {"kept": "x" * 1_000}
+    asyncio.run(watch.call(index_handler(watch.cache, watch.queue, "Pod"), body=kopf.Body(cast("Any", body))))
+    assert len(json.dumps(body)) < 300
+    cached = watch.cached
+    event = {"type": None, "object": body}
+    asyncio.run(watch.call(event_handler(watch.cache, watch.queue, "Pod"), event=event))
+    assert watch.cached is cached
+    assert cached is not None
+    assert (cached["spec"], cached["metadata"]["annotations"]) == ({"nodeName": "node-1"}, {"kept": "x" * 1_000})
+    assert "s3sink.io/released" not in cached["metadata"]
+
+
+@pytest.mark.parametrize("kind", [None, "ADDED", "MODIFIED", "DELETED"])
+def test_what_kopf_keeps_of_an_event_is_emptied(watch: Watch, kind: str | None) -> None:
+    body = {**copy.deepcopy(POD), "spec": {"nodeName": "node-1"}}
+    asyncio.run(watch.call(event_handler(watch.cache, watch.queue, "Pod"), event={"type": kind, "object": body}))
+    assert (body["spec"], body["status"]) == ({}, {})
+    assert kind == "DELETED" or (watch.cached or {})["spec"] == {"nodeName": "node-1"}
 
 
 def test_an_object_that_changed_while_the_watch_was_interrupted_is_queued(watch: Watch) -> None:

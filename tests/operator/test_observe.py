@@ -102,7 +102,7 @@ def test_a_sink_whose_resources_fail_does_not_fail_the_pass_of_another_one(
     assert "data/hostile: its resources cannot be compared" in caplog.text
 
 
-def test_a_sink_above_the_limit_of_its_namespace_says_so_and_runs() -> None:
+def test_a_sink_above_the_limit_of_its_namespace_has_a_condition_and_runs() -> None:
     watching = observer(sink("one", "a"), sink("two", "b"))
     watching.resources.max_topics = 1
     found = asyncio.run(watching.observe(SinkKey("data", "two"), refresh=frozenset()))

@@ -43,7 +43,14 @@ _IN_PROGRESS: Final = (
     Reason.STOPPING,
 )
 """Reasons of Ready in a restart without a failure."""
-_NOT_BY_ROLLOUT: Final = (Reason.INVALID_SPEC, Reason.CONFLICT, Reason.NAME_TAKEN, Reason.RECONCILE_PAUSED)
+_NOT_BY_ROLLOUT: Final = (
+    Reason.INVALID_SPEC,
+    Reason.SINK_RESTRICTED,
+    Reason.NAMESPACE_TOO_LARGE,
+    Reason.CONFLICT,
+    Reason.NAME_TAKEN,
+    Reason.RECONCILE_PAUSED,
+)
 """Reasons of Ready that a new driver does not cause. A sink with one of them is not counted."""
 _DEGRADED: Final = (Reason.EXECUTORS_DENIED, Reason.EXECUTORS_REJECTED)
 """Reasons of Ready with which a sink copies if it has an executor."""
