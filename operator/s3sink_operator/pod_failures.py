@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from s3sink_operator.reasons import Reason
-from s3sink_operator.types import REPLACEMENT_KIND, FailureCategory, Json, PodEvent, Rejection, to_ms
+from s3sink_operator.types import (
+    REPLACEMENT_KIND,
+    FailureCategory,
+    Json,
+    PodEvent,
+    Rejection,
+    one_line,
+    sanitize_reason,
+    to_ms,
+)
 from sink_job.api import errors
 from sink_job.api.report import FinalReport
 
@@ -143,15 +152,15 @@ def startup_failure(pod: Json, event: PodEvent | None = None) -> PodFailure | No
             return failure
     if event is None or event.pod != _name(pod):
         return None
-    text = _one_line(event.message)
+    text = one_line(event.message)
     if (reference := _NOT_FOUND.search(text)) is not None:
         return _missing_reference(pod, reference)
     message = f"the pod {_name(pod)} does not start: {text.rstrip('.')}. Kubernetes keeps retrying"
-    return PodFailure(category=FailureCategory.SCHEDULING, reason=event.reason, message=message)
+    return PodFailure(category=FailureCategory.SCHEDULING, reason=sanitize_reason(event.reason), message=message)
 
 
 def _unschedulable(pod: Json, condition: Json) -> PodFailure:
-    cause = _one_line(condition.get("message") or "no node is available").rstrip(".")
+    cause = one_line(condition.get("message") or "no node is available").rstrip(".")
     message = f"the pod {_name(pod)} is unschedulable: {cause}. {_scheduling_advice(cause)}"
     return PodFailure(category=FailureCategory.SCHEDULING, reason=Reason.UNSCHEDULABLE, message=message)
 
@@ -164,7 +173,7 @@ def _scheduling_advice(cause: str) -> str:
 
 def _waiting_failure(pod: Json, waiting: Json) -> PodFailure | None:
     """Why a container waits; None without a known reason."""
-    reason, text = str(waiting.get("reason")), _one_line(waiting.get("message") or "")
+    reason, text = str(waiting.get("reason")), one_line(waiting.get("message") or "")
     if reason in _PULL:
         message = f"the image cannot be pulled ({reason}): {text}. Check spec.image and spec.imagePullSecrets"
         return PodFailure(category=FailureCategory.USER, reason=Reason.IMAGE_PULL_FAILED, message=message)
@@ -192,7 +201,7 @@ def api_rejection(rejection: Rejection) -> PodFailure:
     """The failure for a write that the API server rejected, with the message of the API server."""
     is_replacement = rejection.kind == REPLACEMENT_KIND
     what = f"{_REPLACEMENT if is_replacement else rejection.kind} {rejection.name}"
-    text = _one_line(rejection.message).rstrip(".")
+    text = one_line(rejection.message).rstrip(".")
     if rejection.status == 403 and "exceeded quota" in rejection.message:
         message = f"{what} exceeds the quota of the namespace: {text}"
         return PodFailure(category=FailureCategory.SCHEDULING, reason=Reason.QUOTA_EXCEEDED, message=message)
@@ -242,7 +251,7 @@ def ended_ms(pod: Json) -> int | None:
 def termination_message(pod: Json) -> str | None:
     """The termination message of the pod in one line."""
     text = (_terminated(pod) or {}).get("message")
-    return _one_line(text) if text else None
+    return one_line(text) if text else None
 
 
 def node_of_lost_pod(pod: Json, nodes: dict[str, bool | None]) -> str | None:
@@ -258,7 +267,7 @@ def _from_report(report: FinalReport | None, state: Json) -> PodFailure | None:
     category = FailureCategory.USER if failure.exit_code in _USER_CODES else FailureCategory.INFRASTRUCTURE
     if category is FailureCategory.INFRASTRUCTURE and state.get("reason") == OOM_KILLED:
         return None  # the kernel killed the JVM or a worker; the driver reports only the consequence
-    return PodFailure(category=category, reason=failure.reason, message=_one_line(failure.message))
+    return PodFailure(category=category, reason=sanitize_reason(failure.reason), message=one_line(failure.message))
 
 
 def _from_exit_code(state: Json, phase: str) -> PodFailure:
@@ -282,14 +291,16 @@ def _evicted(status: Json) -> PodFailure | None:
     reason = status.get("reason")
     if not reason or status.get("phase") != "Failed":
         return None
-    text = _one_line(status.get("message") or "")
+    text = one_line(status.get("message") or "")
     if reason == "Evicted":
         message = f"the kubelet evicted the driver: {text}"
     elif reason in _NODE_REASONS:
         message = f"the node of the driver was lost or shut down ({reason}): {text}"
     else:
-        message = f"Kubernetes terminated the driver ({reason}): {text}"
-    return PodFailure(category=FailureCategory.INFRASTRUCTURE, reason=str(reason), message=message.rstrip(": "))
+        message = f"Kubernetes terminated the driver ({one_line(str(reason))}): {text}"
+    return PodFailure(
+        category=FailureCategory.INFRASTRUCTURE, reason=sanitize_reason(str(reason)), message=message.rstrip(": ")
+    )
 
 
 def _own_termination(status: Json) -> Json | None:
@@ -334,8 +345,3 @@ def _is_rbac_denial(message: str) -> bool:
 
 def _name(pod: Json) -> str:
     return str((pod.get("metadata") or {}).get("name", ""))
-
-
-def _one_line(message: str) -> str:
-    """One line."""
-    return " ".join(message.split())

@@ -7,7 +7,6 @@ changes only with its status. Progress alone is written at most once in an inter
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,7 +23,7 @@ from s3sink_operator.progress_model import (
 )
 from s3sink_operator.reasons import Reason
 from s3sink_operator.status_model import MAX_ATTEMPTS, Attempt, ConditionStatus, S3SinkStatus, StatusCondition
-from s3sink_operator.types import Json, to_ms, to_timestamp
+from s3sink_operator.types import Json, one_line, sanitize_reason, to_ms, to_timestamp
 from sink_job.api.report import FinalReport, PartitionReport, Report, TopicSum, max_lag_ms, sum_of_lags
 
 MAX_INTEGER: Final = 2**63 - 1
@@ -63,7 +62,7 @@ def conditions(
                 type=condition.type,
                 status=condition.status,
                 reason=sanitize_reason(condition.reason),
-                message=condition.message[:MAX_MESSAGE],
+                message=one_line(condition.message)[:MAX_MESSAGE],
                 last_transition_time=now if since is None else since,
                 observed_generation=generation,
             )
@@ -82,11 +81,6 @@ def operator_error(old: Json, cause: str, *, now: int) -> Json | None:
         return None
     others = [each for each in previous.conditions or () if each.type != ready.type]
     return previous.model_copy(update={"conditions": [*current, *others]}).document()
-
-
-def sanitize_reason(reason: str) -> str:
-    """A reason as the CustomResourceDefinition allows it: some come from pods, which may send any text."""
-    return re.sub(r"^[^A-Za-z]+|[^A-Za-z0-9_]", "", reason)[:128] or "Unknown"
 
 
 def reason_of(status: Json, kind: str) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -380,6 +381,20 @@ def is_terminating(obj: Json) -> bool:
 def annotation(obj: Json, name: str) -> str | None:
     found = (obj.get("metadata", {}).get("annotations") or {}).get(name)
     return None if found is None else str(found)
+
+
+def one_line(text: str) -> str:
+    """The text in one line, with escapes for characters that are not printable: anyone may have written it, and it is
+    read on a terminal."""
+    line = " ".join(text.split())
+    if line.isprintable():
+        return line
+    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in line)
+
+
+def sanitize_reason(reason: str) -> str:
+    """A reason as the CustomResourceDefinition allows it: some come from pods, which may send any text."""
+    return re.sub(r"^[^A-Za-z]+|[^A-Za-z0-9_]", "", reason)[:128] or "Unknown"
 
 
 def desired_state(sink: Json) -> tuple[DesiredState, str]:

@@ -18,7 +18,8 @@ from sink_job.api.errors import DataError, OwnershipConflict, SinkError
 _MAX_TOPIC_LENGTH = 249
 _MAX_COUNT = 2**63 - 1
 
-Topic = Annotated[str, Field(max_length=_MAX_TOPIC_LENGTH)]
+Topic = Annotated[str, Field(max_length=_MAX_TOPIC_LENGTH, pattern=r"^[a-zA-Z0-9._-]*$")]
+"""The name of a topic, in the characters that Kafka allows."""
 Partition = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
 """A count, a number of bytes, or an offset."""
@@ -173,8 +174,8 @@ class Failure(ReportModel):
     reason: str
     message: str
     exit_code: Figure
-    topic: str | None = None
-    partition: int | None = None
+    topic: Topic | None = None
+    partition: Figure | None = None
     offset: Count | None = None
     owner: Annotated[str | None, Field(description="With OwnershipConflict: cluster/namespace/name/sinkId.")] = None
 

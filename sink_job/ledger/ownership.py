@@ -177,7 +177,7 @@ def acquire(
         previous = found.predecessor if found.owner == owner else found.owner
         replaceable = found.owner == owner or previous in former
         if succession is None or not (replaceable or previous == succession.predecessor):
-            raise _conflict(what, owner, found)
+            raise _conflict(what, owner, found, None if succession is None else succession.predecessor)
         try:
             return _replace_owner(s3, key, etag, claim, found, succession, topic)
         except (PreconditionFailed, Conflict):
@@ -255,11 +255,19 @@ def _other_extensions(s3: S3Client, key: str, topic: str, owner: Owner) -> Itera
             yield listed.key
 
 
-def _conflict(what: str, owner: Owner, found: _OwnershipFile) -> ConfigurationError:
+def _conflict(what: str, owner: Owner, found: _OwnershipFile, given: Owner | None) -> ConfigurationError:
+    """The error for a file of another owner. `given`: the owner that --take-over-from names."""
     if found.owner == owner:
         return ConfigurationError(
             f"{what} is being taken over from {found.predecessor}. Run this sink once, which completes that, then "
             "repeat this command."
+        )
+    if given is not None:
+        return OwnershipConflict(
+            f"{what} belongs to {found.owner}; this is {owner}, and --take-over-from names another owner, "
+            f"{given.identity}. If the sink that it belongs to was deleted for good, start this one once with "
+            f"--take-over-from={found.owner.identity}.",
+            found.owner.identity,
         )
     return OwnershipConflict(
         f"{what} belongs to {found.owner}; this is {owner}. Choose another topicsDir, topic or sinkId. If that sink "

@@ -144,7 +144,7 @@ def test_a_reset_prints_the_new_start_offsets(sink: Operated, kubectl: KubectlS3
     sink.harness.at_start(TASK, lambda pod: sink.harness.succeed(pod, STARTS.termination_message()))
     sink.apply(state="Stopped")
     sink.wait_reason("Stopped")
-    words = ["--to", "offsets", "--offset", "flights:0:42", "--on-existing", "newprefix", "--yes", "--wait"]
+    words = ["--to", "Offsets", "--offset", "flights:0:42", "--on-existing", "NewPrefix", "--yes", "--wait"]
     done = kubectl("reset-offsets", SINK, *words).stdout
     assert "reset-offsets completed: generation 2 starts with flights-0 at 42" in done
     assert sink.status["offsetReset"]["partitions"] == [{"topic": "flights", "partition": 0, "offset": 42}]

@@ -18,7 +18,18 @@ from s3sink_operator.decide.deferred_status import may_follow
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.decide.status_builder import build_status
 from s3sink_operator.reasons import Reason
-from s3sink_operator.types import FINALIZERS_KIND, Decision, Delete, Event, EventType, Observed, Settings, to_timestamp
+from s3sink_operator.types import (
+    FINALIZERS_KIND,
+    Decision,
+    Delete,
+    Event,
+    EventType,
+    Observed,
+    Settings,
+    one_line,
+    sanitize_reason,
+    to_timestamp,
+)
 
 Policy = Callable[[Context], PolicyResult | None]
 
@@ -108,10 +119,10 @@ def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
     found = []
     failure = ctx.history.new_failure
     if failure is not None:
-        reason = status.sanitize_reason(failure.reason)
+        reason = sanitize_reason(failure.reason)
         found.append(Event(type=EventType.WARNING, reason=reason, message=_failure_message(ctx, failure)))
     ready = ctx.previous_status.condition("Ready")
-    is_changed = ready is None or ready.reason != status.sanitize_reason(result.reason)
+    is_changed = ready is None or ready.reason != sanitize_reason(result.reason)
     is_reported = failure is not None and result.event is EventType.WARNING
     if result.event is not None and is_changed and not is_reported:
         found.append(Event(type=result.event, reason=result.reason, message=result.message))
@@ -127,7 +138,7 @@ def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
     halted = rollout.halted_condition(ctx, result)
     if halted is not None and ctx.previous_status.condition(halted.type) is None:
         found.append(Event(type=EventType.WARNING, reason=halted.type, message=halted.message))
-    return tuple(found)
+    return tuple(replace(each, reason=sanitize_reason(each.reason), message=one_line(each.message)) for each in found)
 
 
 def _failure_message(ctx: Context, failure: ObservedFailure) -> str:

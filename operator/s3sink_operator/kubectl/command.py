@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
@@ -99,25 +99,25 @@ def parser() -> argparse.ArgumentParser:
         description="Start from other offsets. Records may be copied twice or skipped, so --yes is required.",
     )
     _action(reset)
-    to = {each.value.lower(): each for each in ResetTo}
-    reset.add_argument("--to", required=True, type=str.lower, choices=to, help="start position")
+    to = [each.value for each in ResetTo]
+    reset.add_argument("--to", required=True, type=_in_any_case(to), choices=to, help="start position")
     reset.add_argument(
-        "--timestamp", metavar="TIME", help="with --to timestamp: a time such as 2025-11-03T10:00:00Z, or ms since 1970"
+        "--timestamp", metavar="TIME", help="with --to Timestamp: a time such as 2025-11-03T10:00:00Z, or ms since 1970"
     )
     reset.add_argument(
         "--offset",
         metavar="TOPIC:PARTITION:OFFSET",
         action="append",
         default=[],
-        help="with --to offsets: a start offset; repeatable",
+        help="with --to Offsets: a start offset; repeatable",
     )
-    existing = [each.value.lower() for each in unsupported.CHOICES["spec", "offsets", "reset", "onExisting"]]
+    existing = [str(each.value) for each in unsupported.CHOICES["spec", "offsets", "reset", "onExisting"]]
     reset.add_argument(
         "--on-existing",
-        type=str.lower,
+        type=_in_any_case(existing),
         choices=existing,
-        default=OnExisting.FAIL.value.lower(),
-        help="what happens if objects hold records at or above the new offsets (default: fail)",
+        default=OnExisting.FAIL.value,
+        help="what happens if objects hold records at or above the new offsets (default: Fail)",
     )
     reset.add_argument("--yes", action="store_true", help="send the request; without it the request is only shown")
 
@@ -241,11 +241,18 @@ def _explain(kubectl: Kubectl, args: argparse.Namespace) -> int:
     return 0
 
 
+def _in_any_case(values: Sequence[str]) -> Callable[[str], str]:
+    """A type of arguments that accepts these values in upper and lower case."""
+    return lambda text: next((each for each in values if each.lower() == text.lower()), text)
+
+
 def _reset(kubectl: Kubectl, args: argparse.Namespace) -> int:
-    to = next(each for each in ResetTo if each.value.lower() == args.to)
-    on_existing = next(each for each in OnExisting if each.value.lower() == args.on_existing)
     request = actions.reset_request(
-        _stamp(), to=to, on_existing=on_existing, timestamp=args.timestamp, offsets=args.offset
+        _stamp(),
+        to=ResetTo(args.to),
+        on_existing=OnExisting(args.on_existing),
+        timestamp=args.timestamp,
+        offsets=args.offset,
     )
     action = actions.reset_offsets(kubectl.get(RESOURCE, args.name), request)
     if not args.yes:

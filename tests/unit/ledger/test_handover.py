@@ -79,6 +79,17 @@ def test_the_error_names_the_owner_for_the_operator(
     assert f"--take-over-from={previous.owner.identity}" in str(error)
 
 
+def test_the_error_names_the_owner_that_was_given_beside_that_of_the_claim(
+    previous: MemorySinkFixture, successor: Callable[..., None]
+) -> None:
+    stranger = Owner("function", "data", "stranger", "data.stranger")
+    error = error_of(lambda: successor(stranger))
+    assert isinstance(error, OwnershipConflict)
+    assert error.owner == previous.owner.identity
+    assert f"--take-over-from names another owner, {stranger.identity}" in str(error)
+    assert f"start this one once with --take-over-from={previous.owner.identity}" in str(error)
+
+
 def test_a_successor_takes_over_from_the_named_owner_alone(
     previous: MemorySinkFixture, successor: Callable[..., None]
 ) -> None:
