@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from s3sink_operator.kube_api import ResponseTooLarge
+from s3sink_operator.reasons import Reason
+from s3sink_operator.types import Unreachable
 from sink_job.api.report import MAX_SUMS, HangingTransactionReport, PartitionReport, Report, ReportSums, TopicSum
 from sink_job.api.report_access import MAX_REPORTED
 
@@ -27,6 +29,19 @@ class LimitedReport(Report):
     partitions: Annotated[list[PartitionReport], Field(default_factory=list, max_length=MAX_REPORTED)]
     hanging_transactions: Annotated[list[HangingTransactionReport], Field(default_factory=list, max_length=MAX_SUMS)]
     sums: LimitedSums | None = None
+
+
+def read_report(text: bytes) -> LimitedReport | Unreachable:
+    """The report of a response; why it is none for an invalid one, of which pydantic lists up to 30,000 errors."""
+    try:
+        return parse_report(text)
+    except ResponseTooLarge as error:
+        return Unreachable(message=str(error), reason=Reason.REPORT_TOO_LARGE)
+    except ValidationError as error:
+        if any(each["type"] == "too_long" for each in error.errors(include_url=False, include_input=False)):
+            limit = f"more than {MAX_REPORTED} topic-partitions, or more than {MAX_SUMS} topics or transactions"
+            return Unreachable(message=f"the report has {limit}", reason=Reason.REPORT_TOO_LARGE)
+        return Unreachable(message=f"invalid report: {error.error_count()} invalid fields")
 
 
 def parse_report(text: bytes) -> LimitedReport:

@@ -9,14 +9,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from pydantic import ValidationError
-
 from s3sink_operator import names, pod_failures
 from s3sink_operator.cached_objects import omitted_size
 from s3sink_operator.conflicts import resources_of
 from s3sink_operator.decide.stop_action import has_publish_policy, stop_action
 from s3sink_operator.kube_api import ApiError, KubeApi, ResponseTooLarge
-from s3sink_operator.limited_report import parse_report
+from s3sink_operator.limited_report import read_report
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.owner_check import OwnerChecker
 from s3sink_operator.pod_events import PodEventReader
@@ -42,8 +40,7 @@ from s3sink_operator.types import (
     uid_of,
 )
 from sink_job.api.enums import StopAction
-from sink_job.api.report import MAX_SUMS, Report
-from sink_job.api.report_access import MAX_REPORTED
+from sink_job.api.report import Report
 
 _log = logging.getLogger(__name__)
 
@@ -307,16 +304,13 @@ class Observer:
             action = stop_action(sink, driver, namespace_terminating=False)
             text = await self.report_client.fetch(driver, action)
             async with self._parsing:
-                report = await asyncio.to_thread(parse_report, text)
+                report = await asyncio.to_thread(read_report, text)
         except ResponseTooLarge as error:
             return Unreachable(message=str(error), reason=Reason.REPORT_TOO_LARGE)
         except (OSError, TimeoutError, ApiError) as error:
             return Unreachable(message=str(error) or type(error).__name__)
-        except ValidationError as error:
-            if any(each["type"] == "too_long" for each in error.errors(include_url=False, include_input=False)):
-                limit = f"more than {MAX_REPORTED} topic-partitions, or more than {MAX_SUMS} topics or transactions"
-                return Unreachable(message=f"the report has {limit}", reason=Reason.REPORT_TOO_LARGE)
-            return Unreachable(message=f"invalid report: {error.error_count()} invalid fields")
+        if isinstance(report, Unreachable):
+            return report
         if not belongs_to(report, sink):
             other = f"{report.namespace}/{report.name} ({report.sink_id})"
             return Unreachable(message=f"the report at its address is of another sink, {other}")
