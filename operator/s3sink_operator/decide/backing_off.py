@@ -21,7 +21,8 @@ def backing_off(ctx: Context, left_ms: int, base: PolicyResult | None = None) ->
     by_user = retry.category is FailureCategory.USER
     times = "once" if retry.failures <= 1 else f"{retry.failures} times in a row"
     due = "" if retry.next_attempt_time is None else f"; next attempt at {to_timestamp(retry.next_attempt_time)}"
-    hint = f". To retry now: kubectl s3sink restart {ctx.name}, or another text in the annotation {RESTART_ANNOTATION}"
+    command = f"kubectl s3sink restart {ctx.sink.name}"
+    hint = f". To retry now: {command}, or another text in the annotation {RESTART_ANNOTATION}"
     return replace(
         base or PolicyResult(reason="", message="", phase=""),
         reason=retry.reason,

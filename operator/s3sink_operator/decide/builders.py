@@ -8,26 +8,41 @@ from dataclasses import replace
 from s3sink_operator import names, objects
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.handover import take_over_from
+from s3sink_operator.objects import PodShape
 from s3sink_operator.types import Delete, Json, attempt_number, is_controlled, is_terminating, to_ms, uid_of
 
 
 def driver_pod(ctx: Context) -> Json:
     """The manifest of the next driver pod."""
-    shape = replace(ctx.pod_shape(), take_over_from=take_over_from(ctx))
-    return objects.driver_pod(ctx.parsed_sink, ctx.owner_reference, ctx.settings, shape)
+    return objects.driver_pod(ctx.sink.manifest, ctx.sink.owner_reference, ctx.settings, _pod_shape(ctx))
 
 
 def operation_pod(ctx: Context, operation: str, digest: str) -> Json:
     """The manifest of a pod for `operation`, sized as a sink in Local mode. `digest`: see `operation_hash`."""
     shape = replace(
-        ctx.pod_shape(),
-        memory=ctx.start_size,
+        _pod_shape(ctx),
+        memory=ctx.sizing.start_size,
         executor_memory=None,
         restarted_for=None,
         spec_hash=digest,
+    )
+    return objects.operation_pod(ctx.sink.manifest, ctx.sink.owner_reference, ctx.settings, shape, operation)
+
+
+def _pod_shape(ctx: Context) -> PodShape:
+    """The sizes and annotations of the next driver pod."""
+    revision = ctx.sink.revision
+    assert revision is not None
+    return PodShape(
+        attempt=ctx.history.next_attempt,
+        memory=ctx.sizing.driver_size,
+        executor_memory=None if ctx.sink.is_local else ctx.sizing.start_size,
+        spec_hash=revision.spec_hash,
+        source_hash=ctx.sink.source_hash,
+        generation=ctx.sink.generation,
+        restarted_for=ctx.sink.restart_requested,
         take_over_from=take_over_from(ctx),
     )
-    return objects.operation_pod(ctx.parsed_sink, ctx.owner_reference, ctx.settings, shape, operation)
 
 
 def supporting_objects(ctx: Context, *, memory: int | None = None, by_defaults: bool = False) -> Sequence[Json]:
@@ -37,22 +52,22 @@ def supporting_objects(ctx: Context, *, memory: int | None = None, by_defaults: 
     desired bytes of a running sink, None for the current ones; then edited settings of the memory are not applied yet.
     `by_defaults`: why they change.
     """
-    driver, settings, attempt, size = ctx.driver, ctx.settings, ctx.history.next_attempt, ctx.start_size
+    driver, settings, attempt, size = ctx.pods.driver, ctx.settings, ctx.history.next_attempt, ctx.sizing.start_size
     bounds = None
     if driver is not None:
-        if not ctx.is_up_to_date:
+        if not ctx.pods.is_up_to_date:
             return ()
         settings = replace(settings, image=objects.image_of(driver) or settings.image)
-        attempt, size = attempt_number(driver, names.ATTEMPT_LABEL), memory or ctx.current_memory or size
-        if memory is None and ctx.allocation is not None:
-            bounds, by_defaults = ctx.allocation.bounds, ctx.allocation.by_defaults
+        attempt, size = attempt_number(driver, names.ATTEMPT_LABEL), memory or ctx.memory.current or size
+        if memory is None and ctx.memory.allocation is not None:
+            bounds, by_defaults = ctx.memory.allocation.bounds, ctx.memory.allocation.by_defaults
     desired = objects.supporting_objects(
-        ctx.parsed_sink,
-        ctx.owner_reference,
+        ctx.sink.manifest,
+        ctx.sink.owner_reference,
         settings,
         attempt=attempt,
         memory=size,
-        executors=ctx.desired_executors,
+        executors=ctx.scaling.desired,
         bounds=bounds,
         by_defaults=by_defaults,
     )
@@ -62,12 +77,12 @@ def supporting_objects(ctx: Context, *, memory: int | None = None, by_defaults: 
 
 def delete_obsolete(ctx: Context) -> tuple[Delete, ...]:
     """The deletion of the RoleBinding of a sink that changed to Local mode, after its previous driver is gone."""
-    found, driver = ctx.observed.role_binding, ctx.driver
-    if found is None or ctx.sink is None or not ctx.is_local or not is_controlled(found, ctx.uid):
+    found, driver = ctx.observed.role_binding, ctx.pods.driver
+    if found is None or ctx.sink.parsed is None or not ctx.sink.is_local or not is_controlled(found, ctx.sink.uid):
         return ()
-    if is_terminating(found) or ctx.deletion_ms is not None:
+    if is_terminating(found) or ctx.sink.deletion_ms is not None:
         return ()
-    if driver is not None and (ctx.revision is None or not ctx.revision.matches_pod(driver)):
+    if driver is not None and (ctx.sink.revision is None or not ctx.sink.revision.matches_pod(driver)):
         return ()
     return (Delete(kind="RoleBinding", name=found["metadata"]["name"], uid=uid_of(found)),)
 

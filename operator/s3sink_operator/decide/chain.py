@@ -60,15 +60,15 @@ def decide(observed: Observed, settings: Settings, now: int) -> Decision:
     if result.keep_status:
         return Decision(requeue_after_ms=result.requeue_after_ms)
     written, delay = status.pending_write(
-        ctx.previous_document, build_status(ctx, result).document(), now=now, interval_ms=settings.progress_interval_ms
+        ctx.previous.document, build_status(ctx, result).document(), now=now, interval_ms=settings.progress_interval_ms
     )
-    if written is not None and not observed.is_retry and may_follow(ctx.previous_document, written, result):
+    if written is not None and not observed.is_retry and may_follow(ctx.previous.document, written, result):
         written, delay = None, settings.start_poll_ms
     finalizers = result.finalizers
     obsolete: tuple[Delete, ...] = ()
     if result.reason != Reason.RECONCILE_PAUSED:
         obsolete = delete_obsolete(ctx)
-        if finalizers is None and ctx.deletion_ms is None:
+        if finalizers is None and ctx.sink.deletion_ms is None:
             finalizers = lifecycle_policies.changed_finalizers(ctx)
     decision = Decision(
         apply=tuple(result.apply),
@@ -91,8 +91,8 @@ def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[
     """The decision without recently rejected writes, and in how many ms each of those is retried."""
     if not ctx.observed.rejections:
         return decision, []
-    of_status = ctx.rejected_for_ms("S3Sink", ctx.name)
-    of_finalizers = ctx.rejected_for_ms(FINALIZERS_KIND, ctx.name)
+    of_status = ctx.rejected_for_ms("S3Sink", ctx.sink.name)
+    of_finalizers = ctx.rejected_for_ms(FINALIZERS_KIND, ctx.sink.name)
     applies = [(each, ctx.rejected_for_ms(each["kind"], each["metadata"]["name"])) for each in decision.apply]
     deletes = [(each, ctx.rejected_for_ms(each.kind, each.name)) for each in decision.delete]
     delays = [of_status, of_finalizers, *(ms for _, ms in applies), *(ms for _, ms in deletes)]
@@ -103,7 +103,7 @@ def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[
     )
     if of_status is not None:
         kept = replace(kept, status=None, events=())
-        if ctx.published:
+        if ctx.sink.published:
             kept = replace(kept, create=())  # a driver may open objects, and the status could not record it
         if decision.starts_rollout:
             kept = replace(kept, delete=(), starts_rollout=False)  # the status could not record who was restarted
@@ -121,22 +121,22 @@ def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
     if failure is not None:
         reason = sanitize_reason(failure.reason)
         found.append(Event(type=EventType.WARNING, reason=reason, message=_failure_message(ctx, failure)))
-    ready = ctx.previous_status.condition("Ready")
+    ready = ctx.previous.status.condition("Ready")
     is_changed = ready is None or ready.reason != sanitize_reason(result.reason)
     is_reported = failure is not None and result.event is EventType.WARNING
     if result.event is not None and is_changed and not is_reported:
         found.append(Event(type=result.event, reason=result.reason, message=result.message))
     if result.sizing is not None and result.sizing.reason is not None and not result.terminating_attempt:
         found.append(Event(type=EventType.NORMAL, reason=Reason.MEMORY_RESIZED, message=str(result.sizing.reason)))
-    scaling = ctx.scaling_plan
+    scaling = ctx.scaling.plan
     may_report = not (result.terminating_attempt or result.keep_status)
     if may_report and scaling is not None and scaling.reason is not None:
         found.append(Event(type=EventType.NORMAL, reason=Reason.EXECUTORS_SCALED, message=scaling.reason))
     rejected = conditions.write_rejected(ctx, result)
-    if rejected is not None and ctx.driver is not None and ctx.previous_status.condition(rejected.type) is None:
+    if rejected is not None and ctx.pods.driver is not None and ctx.previous.status.condition(rejected.type) is None:
         found.append(Event(type=EventType.WARNING, reason=rejected.type, message=rejected.message))
     halted = rollout.halted_condition(ctx, result)
-    if halted is not None and ctx.previous_status.condition(halted.type) is None:
+    if halted is not None and ctx.previous.status.condition(halted.type) is None:
         found.append(Event(type=EventType.WARNING, reason=halted.type, message=halted.message))
     return tuple(replace(each, reason=sanitize_reason(each.reason), message=one_line(each.message)) for each in found)
 

@@ -65,7 +65,7 @@ def _true(kind: str, message: str, reason: str = "") -> Condition:
 
 def _data(ctx: Context, history: AttemptHistory) -> Iterator[Condition]:
     """Data loss, a conflicting object, a re-created topic, and hanging transactions."""
-    retry, report = history.retry, ctx.report
+    retry, report = history.retry, ctx.pods.report
     if retry is not None and retry.reason in _DATA_REASONS:
         yield _true(retry.reason, retry.message)
     elif report is not None and report.totals.lost:
@@ -90,22 +90,22 @@ def _hanging_message(found: Sequence[HangingTransactionReport]) -> str:
 
 def _spec(ctx: Context, result: PolicyResult) -> Iterator[Condition]:
     if result.reason in (Reason.INVALID_SPEC, Reason.SINK_RESTRICTED):
-        yield _true(result.reason, ctx.spec_error)
+        yield _true(result.reason, ctx.sink.spec_error)
 
 
 def _memory(ctx: Context, result: PolicyResult) -> Iterator[Condition]:
     """MemoryCapped is true for a minimum time and names no size: the bytes that a sink holds change in each pass."""
-    if result.sizing is not None and ctx.bounds is not None:
-        previous = ctx.previous_status.condition("MemoryCapped")
+    if result.sizing is not None and ctx.sink.memory_bounds is not None:
+        previous = ctx.previous.status.condition("MemoryCapped")
         since = previous.last_transition_time if previous else None
         if result.sizing.capped or (since is not None and 0 <= ctx.now - since < _MIN_CAPPED_MS):
             yield _true(
                 "MemoryCapped",
                 f"the recommended memory (status.memory.recommended) exceeds spec.executor.memory.max, "
-                f"{format_size(ctx.bounds.max)}: objects spill to disk, which is slower. Increase "
+                f"{format_size(ctx.sink.memory_bounds.max)}: objects spill to disk, which is slower. Increase "
                 "spec.executor.memory.max or decrease spec.executor.cores",
             )
-    if ctx.is_driver_capped:
+    if ctx.sizing.is_driver_capped:
         yield _true(
             "DriverMemoryCapped",
             f"the driver was OOM-killed repeatedly; automatic sizing stops at {format_size(MAX_DRIVER)}. Set "
@@ -136,15 +136,16 @@ def _annotations(ctx: Context) -> Iterator[Condition]:
 
 
 def _possible_conflict(ctx: Context) -> Iterator[Condition]:
-    if ctx.conflict is not None and not ctx.conflict.certain:
-        message = conflicts.conflict_message(ctx.resources, ctx.conflict)
+    first_owner, foreign_overlap = ctx.conflicts.first_owner, ctx.conflicts.foreign_overlap
+    if first_owner is not None and not first_owner.certain:
+        message = conflicts.conflict_message(ctx.conflicts.resources, first_owner)
         yield _true("PossibleConflict", message, Reason.PATTERNS_MAY_OVERLAP)
-    if ctx.foreign_overlap is not None:
-        yield _true(
-            "Conflict", conflicts.foreign_overlap_message(ctx.resources, ctx.foreign_overlap), Reason.OTHER_NAMESPACE
-        )
-    if ctx.sink is not None and not ctx.observed.compares_topics:
-        yield _true("ConflictUnknown", conflicts.too_many_topics_message(ctx.resources), Reason.TOO_MANY_TOPICS)
+    if foreign_overlap is not None:
+        message = conflicts.foreign_overlap_message(ctx.conflicts.resources, foreign_overlap)
+        yield _true("Conflict", message, Reason.OTHER_NAMESPACE)
+    if ctx.sink.parsed is not None and not ctx.observed.compares_topics:
+        message = conflicts.too_many_topics_message(ctx.conflicts.resources)
+        yield _true("ConflictUnknown", message, Reason.TOO_MANY_TOPICS)
 
 
 def write_rejected(ctx: Context, result: PolicyResult) -> Condition | None:
@@ -164,7 +165,7 @@ def write_rejected(ctx: Context, result: PolicyResult) -> Condition | None:
 
 def _is_of_removed_executor(ctx: Context, rejection: Rejection) -> bool:
     """Whether a resize of an executor pod was rejected that no longer exists."""
-    own = (names.driver_pod_name(ctx.name), names.operation_pod_name(ctx.name))
+    own = (names.driver_pod_name(ctx.sink.name), names.operation_pod_name(ctx.sink.name))
     if rejection.kind not in ("Pod", "pods/resize") or rejection.name in own:
         return False
     return rejection.name not in {pod["metadata"]["name"] for pod in ctx.observed.executors}
@@ -172,10 +173,10 @@ def _is_of_removed_executor(ctx: Context, rejection: Rejection) -> bool:
 
 def _unneeded_pods(ctx: Context) -> list[tuple[str, str]]:
     """Kind and name of the pods that the desired state does not have."""
-    state, terminating = ctx.desired_state[0], is_terminating(ctx.observed.sink)
+    state, terminating = ctx.sink.desired_state[0], is_terminating(ctx.observed.sink)
     needs_driver = state is DesiredState.RUNNING and not terminating
     needs_operation = state is DesiredState.STOPPED or terminating
     return [
-        *([] if needs_driver else [("Pod", names.driver_pod_name(ctx.name))]),
-        *([] if needs_operation else [("Pod", names.operation_pod_name(ctx.name))]),
+        *([] if needs_driver else [("Pod", names.driver_pod_name(ctx.sink.name))]),
+        *([] if needs_operation else [("Pod", names.operation_pod_name(ctx.sink.name))]),
     ]

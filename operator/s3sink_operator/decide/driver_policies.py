@@ -10,7 +10,7 @@ from s3sink_operator.decide.attempt_history import backoff_left_ms
 from s3sink_operator.decide.backing_off import backing_off
 from s3sink_operator.decide.builders import delete_pod, driver_pod, supporting_objects
 from s3sink_operator.decide.context import Context
-from s3sink_operator.decide.executors import ExecutorState, executor_state
+from s3sink_operator.decide.memory_facts import ExecutorState
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
 from s3sink_operator.objects.pods import secret_names
@@ -37,11 +37,11 @@ _STARTING = PolicyResult(reason=Reason.STARTING, message="the driver is starting
 
 def driver_is_missing(ctx: Context) -> PolicyResult | None:
     """Creates the driver, after the back-off and after the operation pod is gone."""
-    if ctx.driver is not None:
+    if ctx.pods.driver is not None:
         return None
-    if ctx.operation is not None:
+    if ctx.pods.operation is not None:
         message = "deleting the operation pod before the driver starts"
-        return replace(_STARTING, message=message, delete=delete_pod(ctx, ctx.operation))
+        return replace(_STARTING, message=message, delete=delete_pod(ctx, ctx.pods.operation))
     left_ms = backoff_left_ms(ctx.history.retry, Component.DRIVER, ctx.now)
     if handover.is_due(ctx):
         message = f"taking over from {handover.take_over_from(ctx)}, which is fenced first"
@@ -54,11 +54,11 @@ def driver_is_missing(ctx: Context) -> PolicyResult | None:
 
 def node_is_lost(ctx: Context) -> PolicyResult | None:
     """A pod on a node that is not ready: after a timeout it is deleted by force. The ledger fences it."""
-    if ctx.lost_node_pod is None:
+    if ctx.pods.on_lost_node is None:
         return None
-    pod, node = ctx.lost_node_pod
-    what = "the driver" if pod is ctx.driver else "the operation pod"
-    since = min(ctx.previous_status.node_lost_time or ctx.now, ctx.now)
+    pod, node = ctx.pods.on_lost_node
+    what = "the driver" if pod is ctx.pods.driver else "the operation pod"
+    since = min(ctx.previous.status.node_lost_time or ctx.now, ctx.now)
     left = since + ctx.settings.node_lost_timeout_ms - ctx.now
     timeout = format_duration(ctx.settings.node_lost_timeout_ms)
     result = PolicyResult(
@@ -78,12 +78,12 @@ def node_is_lost(ctx: Context) -> PolicyResult | None:
 
 def driver_has_terminated(ctx: Context) -> PolicyResult | None:
     """A terminated driver: its pod is kept for its log until the next attempt. An edit starts that at once."""
-    driver = ctx.driver
+    driver = ctx.pods.driver
     if driver is None or is_terminating(driver) or pod_failures.termination_failure(driver) is None:
         return None
     left_ms = backoff_left_ms(ctx.history.retry, Component.DRIVER, ctx.now)
     waits = left_ms is not None and not handover.is_due(ctx)
-    if waits and left_ms is not None and ctx.revision is not None and ctx.revision.matches_pod(driver):
+    if waits and left_ms is not None and ctx.sink.revision is not None and ctx.sink.revision.matches_pod(driver):
         return replace(backing_off(ctx, left_ms), apply=supporting_objects(ctx))
     attempt = ctx.history.newest or Attempt()
     return replace(
@@ -101,10 +101,10 @@ def spec_has_changed(ctx: Context) -> PolicyResult | None:
     A change of the operator's defaults restarts a driver that is not Ready and copies nothing at once, since nothing is
     lost, and any other driver when the rollout comes to it.
     """
-    driver, revision = ctx.driver, ctx.revision
+    driver, revision = ctx.pods.driver, ctx.sink.revision
     if driver is None or revision is None or revision.matches_pod(driver) or is_terminating(driver):
         return None
-    if ctx.is_rollout_pending:
+    if ctx.pods.is_rollout_pending:
         result = restart(ctx, driver, Reason.DEFAULTS_CHANGED, "the defaults of the operator changed")
         if is_not_ready(ctx):
             return result
@@ -131,18 +131,18 @@ def is_not_ready(ctx: Context) -> bool:
 
 def _executors_of_running(ctx: Context) -> ExecutorState | None:
     """The executors of a driver that reports Running; None without one, and in Local mode."""
-    is_running = ctx.report is not None and ctx.report.state is RunState.RUNNING
-    return executor_state(ctx) if is_running and not ctx.is_local else None
+    is_running = ctx.pods.report is not None and ctx.pods.report.state is RunState.RUNNING
+    return ctx.scaling.executors if is_running and not ctx.sink.is_local else None
 
 
 def _may_get_executors(ctx: Context) -> bool:
     """Whether a running driver without executors had one recently, and only capacity is missing."""
-    executors, mark = _executors_of_running(ctx), ctx.previous_status.rollout
+    executors, mark = _executors_of_running(ctx), ctx.previous.status.rollout
     if executors is None or executors.running or (mark is not None and mark.available_time is None):
         return False
     if executors.failure is not None and executors.failure.category is not FailureCategory.SCHEDULING:
         return False
-    ready = ctx.previous_status.condition("Ready")
+    ready = ctx.previous.status.condition("Ready")
     if ready is None or ready.status is ConditionStatus.TRUE:
         return True
     return ctx.now - (ready.last_transition_time or ctx.now) < rollout.PROGRESS_DEADLINE_MS
@@ -150,7 +150,7 @@ def _may_get_executors(ctx: Context) -> bool:
 
 def driver_is_terminating(ctx: Context) -> PolicyResult | None:
     """A driver pod that is being deleted, by the operator or by others. After a timeout it is deleted by force."""
-    driver = ctx.driver
+    driver = ctx.pods.driver
     if driver is None or not is_terminating(driver):
         return None
     finalizers = driver["metadata"].get("finalizers") or ()
@@ -174,7 +174,7 @@ def driver_is_terminating(ctx: Context) -> PolicyResult | None:
 
 def driver_does_not_start(ctx: Context) -> PolicyResult | None:
     """A pending driver pod, and why it does not start."""
-    driver = ctx.driver
+    driver = ctx.pods.driver
     if driver is None or (driver.get("status") or {}).get("phase") not in (None, "Pending"):
         return None
     base = replace(_STARTING, apply=supporting_objects(ctx))
@@ -194,7 +194,7 @@ def driver_does_not_start(ctx: Context) -> PolicyResult | None:
     left = 0 if created is None else created + ctx.settings.start_timeout_ms - ctx.now
     if created is None or left > 0:
         return replace(base, requeue_after_ms=min(left, _NOT_STARTED_POLL_MS) or None)
-    secrets = secret_names(ctx.parsed_sink)
+    secrets = secret_names(ctx.sink.manifest)
     hint = f". Check that the Secrets {', '.join(secrets)} exist" if secrets else ""
     message = (
         f"the driver pod did not start within {format_duration(ctx.settings.start_timeout_ms)}: see "
@@ -208,10 +208,10 @@ def driver_is_running(ctx: Context) -> PolicyResult:
     report = ctx.observed.report
     if isinstance(report, Report):
         return running(ctx, report)
-    started = [each.get("started") for each in (ctx.driver or {}).get("status", {}).get("containerStatuses") or ()]
+    started = [each.get("started") for each in (ctx.pods.driver or {}).get("status", {}).get("containerStatuses") or ()]
     if not isinstance(report, Unreachable) or False in started:
         return replace(_STARTING, apply=supporting_objects(ctx), requeue_after_ms=ctx.settings.start_poll_ms)
-    phase = ctx.previous_progress.phase
+    phase = ctx.previous.progress.phase
     if not (report.overdue if phase in _ENDING else report.persistent):
         if phase in (None, _STARTING.phase):
             return replace(_STARTING, apply=supporting_objects(ctx), requeue_after_ms=ctx.settings.start_poll_ms)
@@ -256,15 +256,15 @@ def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
     """A running driver is ready as soon as one executor runs."""
     count = report.assigned_partitions
     message = f"copying {count} topic-partition{'' if count == 1 else 's'}"
-    message += "; a restart for the new defaults of the operator is pending" if ctx.is_rollout_pending else ""
-    executors = None if ctx.is_local else executor_state(ctx)
+    message += "; a restart for the new defaults of the operator is pending" if ctx.pods.is_rollout_pending else ""
+    executors = None if ctx.sink.is_local else ctx.scaling.executors
     if executors is not None and report.executor_denial is not None:
         return replace(
             base,
             reason=Reason.EXECUTORS_DENIED,
             message=f"{executors.running} of {executors.desired} executors are running, and no other can be created: "
             f"{report.executor_denial}. Restore the ClusterRole {ctx.settings.driver_cluster_role} and the RoleBinding "
-            f"{names.role_binding_name(ctx.name)}; the chart and the operator create them",
+            f"{names.role_binding_name(ctx.sink.name)}; the chart and the operator create them",
             stalled=True,
             event=EventType.WARNING,
         )

@@ -59,7 +59,7 @@ def failure_message(ctx: Context, message: str) -> str:
     if state is OwnerState.GONE:
         return conflict
     return (
-        f"{conflict}. If that sink is deleted and has no running driver: kubectl annotate s3sink {ctx.name} "
+        f"{conflict}. If that sink is deleted and has no running driver: kubectl annotate s3sink {ctx.sink.name} "
         f"{names.TAKE_OVER_ANNOTATION}={owner}"
     )
 

@@ -27,19 +27,19 @@ def reconciliation_is_paused(ctx: Context) -> PolicyResult | None:
     """
     if annotation(ctx.observed.sink, names.RECONCILE_PAUSED_ANNOTATION) not in TRUE:
         return None
-    since = ctx.deletion_ms if names.FINALIZER in ctx.finalizers else None
+    since = ctx.sink.deletion_ms if names.FINALIZER in ctx.sink.finalizers else None
     left = None if since is None else since + ctx.settings.deletion_timeout_ms - ctx.now
     if left is not None and left <= 0:
         return None
-    report = ctx.report
-    as_desired = ctx.desired_state[0] is DesiredState.RUNNING and ctx.is_up_to_date
+    report = ctx.pods.report
+    as_desired = ctx.sink.desired_state[0] is DesiredState.RUNNING and ctx.pods.is_up_to_date
     message = f"the annotation {names.RECONCILE_PAUSED_ANNOTATION} pauses the operator for this sink"
-    if ctx.driver is not None and not as_desired:
+    if ctx.pods.driver is not None and not as_desired:
         message += "; the driver differs from the spec and the annotations"
     ready = ConditionStatus.FALSE
     if report is not None and report.state is RunState.RUNNING and as_desired:
         ready = ConditionStatus.TRUE
-    elif isinstance(ctx.observed.report, Report) or ctx.driver is not None:
+    elif isinstance(ctx.observed.report, Report) or ctx.pods.driver is not None:
         ready = ConditionStatus.UNKNOWN
     return PolicyResult(
         ready=ready,
@@ -53,21 +53,21 @@ def reconciliation_is_paused(ctx: Context) -> PolicyResult | None:
 
 def sink_is_deleted(ctx: Context) -> PolicyResult | None:
     """A deleted sink: deletionPolicy decides about the open objects. Its children follow by their owner references."""
-    if ctx.deletion_ms is None:
+    if ctx.sink.deletion_ms is None:
         return None
-    if names.FINALIZER not in ctx.finalizers:
-        others = ", ".join(ctx.finalizers)
+    if names.FINALIZER not in ctx.sink.finalizers:
+        others = ", ".join(ctx.sink.finalizers)
         message = f"the sink is deleted; the finalizers {others} of other controllers hold it"
         return PolicyResult(
             reason=Reason.DELETING, message=message, phase="Deleting", reconciling=True, keep_status=not others
         )
-    operation = _OPERATION_OF_POLICY.get(ctx.deletion_policy)
-    left = ctx.deletion_ms + ctx.settings.deletion_timeout_ms - ctx.now
+    operation = _OPERATION_OF_POLICY.get(ctx.sink.deletion_policy)
+    left = ctx.sink.deletion_ms + ctx.settings.deletion_timeout_ms - ctx.now
     if operation is None:
         return _remove_finalizer(ctx, "deletionPolicy is Retain: open objects stay in S3", EventType.NORMAL)
-    if is_all_published(ctx) or ctx.has_published_at_stop:
+    if is_all_published(ctx) or ctx.pods.has_published_at_stop:
         return _remove_finalizer(ctx, "no objects are open", EventType.NORMAL)
-    if ctx.publishes_at_stop and left > 0:
+    if ctx.pods.publishes_at_stop and left > 0:
         return replace(namespace_terminating(ctx), requeue_after_ms=min(left, ctx.settings.start_poll_ms))
     if (obstacle := _obstacle(ctx, operation, left)) is not None:
         return _remove_finalizer(ctx, f"{obstacle}; open objects stay in S3", EventType.WARNING)
@@ -80,9 +80,9 @@ def sink_is_deleted(ctx: Context) -> PolicyResult | None:
 
 def _obstacle(ctx: Context, operation: Operation, left_ms: int) -> str | None:
     """Why the operation of deletionPolicy cannot run; None if it can."""
-    if ctx.sink is None:
-        return f"the spec is invalid: {ctx.spec_error}"
-    if ctx.unowned_object is not None or ctx.has_conflict:
+    if ctx.sink.parsed is None:
+        return f"the spec is invalid: {ctx.sink.spec_error}"
+    if ctx.pods.unowned_object is not None or ctx.conflicts.is_lost:
         return "the sink was not allowed to run"
     if ctx.observed.namespace_terminating or any(map(pod_failures.is_namespace_terminating, ctx.observed.rejections)):
         return "the namespace is terminating, no pod can be created"
@@ -94,9 +94,9 @@ def _obstacle(ctx: Context, operation: Operation, left_ms: int) -> str | None:
 def namespace_terminating(ctx: Context) -> PolicyResult:
     """The result while the driver of a sink with deletionPolicy Publish ends with its namespace."""
     message = "the namespace is terminating, no pod can be created"
-    if ctx.publishes_at_stop:
+    if ctx.pods.publishes_at_stop:
         message = "the namespace is terminating: the driver publishes the open objects before it ends"
-    elif ctx.published:
+    elif ctx.sink.published:
         message += "; no objects are open"
     return PolicyResult(
         reason=Reason.NAMESPACE_TERMINATING,
@@ -105,7 +105,7 @@ def namespace_terminating(ctx: Context) -> PolicyResult:
         reconciling=True,
         terminating_attempt=True,
         event=EventType.NORMAL,
-        requeue_after_ms=ctx.settings.start_poll_ms if ctx.publishes_at_stop else None,
+        requeue_after_ms=ctx.settings.start_poll_ms if ctx.pods.publishes_at_stop else None,
     )
 
 
@@ -116,25 +116,25 @@ def namespace_is_terminating(ctx: Context) -> PolicyResult | None:
 
 def spec_is_invalid(ctx: Context) -> PolicyResult | None:
     """An invalid or restricted spec. A running driver continues, unless the desired state is not Running."""
-    if ctx.sink is not None:
+    if ctx.sink.parsed is not None:
         return None
-    terminate = ctx.desired_state[0] is not DesiredState.RUNNING and ctx.driver is not None
+    terminate = ctx.sink.desired_state[0] is not DesiredState.RUNNING and ctx.pods.driver is not None
     return PolicyResult(
         reason=ctx.observed.spec.reason,
-        message=ctx.spec_error if terminate else f"{ctx.spec_error}; {_driver_without_spec(ctx)}",
+        message=ctx.sink.spec_error if terminate else f"{ctx.sink.spec_error}; {_driver_without_spec(ctx)}",
         phase="Failed",
         stalled=True,
         terminating_attempt=terminate,
-        delete=delete_pod(ctx, ctx.driver) if terminate else (),
+        delete=delete_pod(ctx, ctx.pods.driver) if terminate else (),
         event=EventType.WARNING,
     )
 
 
 def _driver_without_spec(ctx: Context) -> str:
     """The state of the driver while the spec is invalid."""
-    if ctx.driver is None or is_terminating(ctx.driver):
+    if ctx.pods.driver is None or is_terminating(ctx.pods.driver):
         return "no driver is started until the spec is fixed"
-    failure = pod_failures.termination_failure(ctx.driver)
+    failure = pod_failures.termination_failure(ctx.pods.driver)
     if failure is None:
         return "the driver continues with the previous settings"
     return (
@@ -145,26 +145,26 @@ def _driver_without_spec(ctx: Context) -> str:
 
 def sink_conflicts(ctx: Context) -> PolicyResult | None:
     """A sink whose resources another sink of the namespace had first does not run."""
-    if ctx.conflict is None or not ctx.conflict.certain:
+    if ctx.conflicts.first_owner is None or not ctx.conflicts.first_owner.certain:
         return None
     return PolicyResult(
         reason=Reason.CONFLICT,
-        message=conflicts.conflict_message(ctx.resources, ctx.conflict),
+        message=conflicts.conflict_message(ctx.conflicts.resources, ctx.conflicts.first_owner),
         phase="Failed",
         stalled=True,
         terminating_attempt=True,
-        delete=[*delete_pod(ctx, ctx.driver), *delete_pod(ctx, ctx.operation)],
+        delete=[*delete_pod(ctx, ctx.pods.driver), *delete_pod(ctx, ctx.pods.operation)],
         event=EventType.WARNING,
     )
 
 
 def name_is_taken(ctx: Context) -> PolicyResult | None:
     """An object with the name of a child that the sink does not own is neither adopted nor changed."""
-    taken = ctx.unowned_object
+    taken = ctx.pods.unowned_object
     if taken is None:
         return None
     owners = taken["metadata"].get("ownerReferences") or ()
-    of_deleted = any(owner.get("kind") == "S3Sink" and owner.get("name") == ctx.name for owner in owners)
+    of_deleted = any(owner.get("kind") == "S3Sink" and owner.get("name") == ctx.sink.name for owner in owners)
     what = f"{taken.get('kind') or 'Pod'} {taken['metadata'].get('name')}"
     message = f"{what} exists and is not owned by this sink: delete it, or give the sink another name"
     if of_deleted:
@@ -181,17 +181,17 @@ def name_is_taken(ctx: Context) -> PolicyResult | None:
 
 def sink_is_paused(ctx: Context) -> PolicyResult | None:
     """Paused: the driver terminates, open objects stay open."""
-    state, source = ctx.desired_state
+    state, source = ctx.sink.desired_state
     if state is not DesiredState.PAUSED:
         return None
-    if ctx.driver is not None or ctx.operation is not None:
+    if ctx.pods.driver is not None or ctx.pods.operation is not None:
         return PolicyResult(
             reason=Reason.PAUSING,
             message=f"{source} is Paused: the driver is terminating, open objects stay open",
             phase="Stopping",
             reconciling=True,
             terminating_attempt=True,
-            delete=[*delete_pod(ctx, ctx.driver), *delete_pod(ctx, ctx.operation)],
+            delete=[*delete_pod(ctx, ctx.pods.driver), *delete_pod(ctx, ctx.pods.operation)],
         )
     return PolicyResult(
         reason=Reason.PAUSED,
@@ -204,23 +204,23 @@ def sink_is_paused(ctx: Context) -> PolicyResult | None:
 
 def sink_is_stopped(ctx: Context) -> PolicyResult | None:
     """Stopped: the driver terminates and the open objects are published; then offsets can be reset."""
-    state, source = ctx.desired_state
+    state, source = ctx.sink.desired_state
     if state is not DesiredState.STOPPED:
         return None
-    reset = ctx.pending_reset
+    reset = ctx.reset.pending
     if not is_all_published(ctx) and not (reset is not None and offset_reset.replaces_publish(ctx)):
         message = f"{source} is Stopped: publishing open objects"
         return run_operation(ctx, Operation.PUBLISH.value, message=message)
     if reset is not None:
         message = f"resetting offsets for the nonce {reset.nonce}"
         return run_operation(ctx, offset_reset.operation_of(reset), message=message)
-    if ctx.operation is not None:
+    if ctx.pods.operation is not None:
         return PolicyResult(
             reason=Reason.STOPPING,
             message=f"{source} is Stopped: deleting the operation pod",
             phase="Stopping",
             reconciling=True,
-            delete=delete_pod(ctx, ctx.operation),
+            delete=delete_pod(ctx, ctx.pods.operation),
         )
     return PolicyResult(
         reason=Reason.STOPPED,
@@ -233,10 +233,10 @@ def sink_is_stopped(ctx: Context) -> PolicyResult | None:
 
 def changed_finalizers(ctx: Context) -> list[str] | None:
     """The finalizers of a sink that is not deleted; None if they are as desired."""
-    needed = ctx.deletion_policy in _OPERATION_OF_POLICY
-    if needed == (names.FINALIZER in ctx.finalizers):
+    needed = ctx.sink.deletion_policy in _OPERATION_OF_POLICY
+    if needed == (names.FINALIZER in ctx.sink.finalizers):
         return None
-    return [*ctx.finalizers, names.FINALIZER] if needed else _other_finalizers(ctx)
+    return [*ctx.sink.finalizers, names.FINALIZER] if needed else _other_finalizers(ctx)
 
 
 def _remove_finalizer(ctx: Context, message: str, event: EventType) -> PolicyResult:
@@ -251,4 +251,4 @@ def _remove_finalizer(ctx: Context, message: str, event: EventType) -> PolicyRes
 
 
 def _other_finalizers(ctx: Context) -> list[str]:
-    return [each for each in ctx.finalizers if each != names.FINALIZER]
+    return [each for each in ctx.sink.finalizers if each != names.FINALIZER]

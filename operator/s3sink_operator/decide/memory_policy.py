@@ -35,27 +35,27 @@ _RESIZE_FAILURES = {
 
 def memory_has_changed(ctx: Context) -> PolicyResult | None:
     """A running driver: the memory of its tasks follows the plan."""
-    driver, report, bounds, current = ctx.driver, ctx.report, ctx.bounds, ctx.current_memory
+    driver, report, bounds, current = ctx.pods.driver, ctx.pods.report, ctx.sink.memory_bounds, ctx.memory.current
     if driver is None or report is None or report.state is not RunState.RUNNING or bounds is None or current is None:
         return None
     pace = _pace(ctx)
-    plan = memory_sizing.plan(ctx.inputs, bounds, ctx.history.sizing, current=current, now=ctx.now, pace=pace)
-    if ctx.has_edited_bounds and ctx.start_size != current:
-        reason = f"{'grow' if ctx.start_size > current else 'shrink'}: spec.executor.memory is {_bounds(ctx)}"
-        plan = replace(plan, size=ctx.start_size, reason=reason, state=replace(plan.state, low_since=None))
+    plan = memory_sizing.plan(ctx.sizing.inputs, bounds, ctx.history.sizing, current=current, now=ctx.now, pace=pace)
+    if ctx.memory.has_edited_bounds and ctx.sizing.start_size != current:
+        reason = f"{'grow' if ctx.sizing.start_size > current else 'shrink'}: spec.executor.memory is {_bounds(ctx)}"
+        plan = replace(plan, size=ctx.sizing.start_size, reason=reason, state=replace(plan.state, low_since=None))
     steady = replace(driver_policies.running(ctx, report), sizing=plan)
     if plan.state.low_since is not None and ctx.now < plan.state.low_since + pace.shrink_after:
         steady = _requeued(steady, plan.state.low_since + pace.shrink_after - ctx.now)
     follows = report.memory.applied_bytes is not None
     if plan.reason is not None:
-        in_place = _can_resize(ctx, driver, grows=plan.size > current) if ctx.is_local else follows
+        in_place = _can_resize(ctx, driver, grows=plan.size > current) if ctx.sink.is_local else follows
         if not in_place:
             cause = f"its memory changes ({plan.reason})"
             return _restart(ctx, driver, cause, replace(steady, sizing=plan))
-    if plan.reason is not None or ctx.has_edited_bounds:
-        by_defaults = plan.reason is not None and ctx.has_edited_bounds and ctx.has_changed_by_defaults
+    if plan.reason is not None or ctx.memory.has_edited_bounds:
+        by_defaults = plan.reason is not None and ctx.memory.has_edited_bounds and ctx.memory.has_changed_by_defaults
         steady = replace(steady, apply=supporting_objects(ctx, memory=plan.size, by_defaults=by_defaults))
-    if ctx.is_local:
+    if ctx.sink.is_local:
         return _of_driver(ctx, driver, steady, plan.size)
     return _of_executors(ctx, steady, plan.size) if follows else steady
 
@@ -64,7 +64,7 @@ def _restart(ctx: Context, driver: Json, cause: str, steady: PolicyResult) -> Po
     """A restart would also bring new defaults of the operator, so it waits for the turn in their rollout. A driver is
     kept while the API server rejects the next one; the dry run is retried after a while."""
     kept = replace(steady, sizing=None)
-    if ctx.is_rollout_pending:
+    if ctx.pods.is_rollout_pending:
         return kept
     replacement = _replacement(ctx, driver)
     left = ctx.rejected_for_ms(REPLACEMENT_KIND, driver["metadata"]["name"])
@@ -82,7 +82,7 @@ def _replacement(ctx: Context, driver: Json) -> Replacement:
 
 def _in_turn(ctx: Context, result: PolicyResult, waiting: PolicyResult) -> PolicyResult:
     """`result`, which makes the sink unavailable; but `waiting` until its turn in the rollout of changed defaults."""
-    if not ctx.has_changed_by_defaults or driver_policies.is_not_ready(ctx):
+    if not ctx.memory.has_changed_by_defaults or driver_policies.is_not_ready(ctx):
         return result
     return (
         replace(result, starts_rollout=True) if ctx.observed.rollout.is_open else replace(waiting, waits_for_turn=True)
@@ -90,12 +90,12 @@ def _in_turn(ctx: Context, result: PolicyResult, waiting: PolicyResult) -> Polic
 
 
 def _bounds(ctx: Context) -> str:
-    return objects.memory_bounds(ctx.parsed_sink)
+    return objects.memory_bounds(ctx.sink.manifest)
 
 
 def _pace(ctx: Context) -> Pace:
     """In place if API server and driver support it, and the API server rejected no resize of this sink."""
-    follows = ctx.report is not None and ctx.report.memory.applied_bytes is not None
+    follows = ctx.pods.report is not None and ctx.pods.report.memory.applied_bytes is not None
     if not (follows and ctx.settings.supports_resize) or any(map(_is_of_pod, ctx.observed.rejections)):
         return memory_sizing.RESTART
     return replace(memory_sizing.IN_PLACE, shrink_after=ctx.settings.shrink_after_ms)
@@ -144,8 +144,8 @@ def _until_restart(ctx: Context) -> int:
 
 def _of_executors(ctx: Context, steady: PolicyResult, allocated: int) -> PolicyResult:
     """Resizes the executors, and replaces those that cannot be resized, one at a time."""
-    size = ctx.executor_limit(allocated)
-    pods = [pod for pod in ctx.executors if not is_terminating(pod) and _is_running(pod)]
+    size = ctx.sink.executor_limit(allocated)
+    pods = [pod for pod in ctx.pods.executors if not is_terminating(pod) and _is_running(pod)]
     different = [pod for pod in pods if (objects.memory_limit(pod) or size) != size]
     resizable = [pod for pod in different if ctx.settings.supports_resize and _invalid_resize(ctx, pod) is None]
     replaced = [pod for pod in different if pod not in resizable]
@@ -157,7 +157,7 @@ def _of_executors(ctx: Context, steady: PolicyResult, allocated: int) -> PolicyR
         elif failure is not None:
             replaced.append(pod)
     result = replace(steady, resize=_resizes(ctx, resizable, size))
-    has_all = len(pods) >= ctx.desired_executors
+    has_all = len(pods) >= ctx.scaling.desired
     if replaced and has_all and _applied(ctx) == allocated:
         result = _in_turn(ctx, replace(result, delete=delete_pod(ctx, replaced[0])), result)
     return _requeued(result, min(waits)) if waits else result
@@ -204,7 +204,7 @@ def _resizes(ctx: Context, pods: Sequence[Json], size: int) -> Sequence[Resize]:
 
 
 def _applied(ctx: Context) -> int | None:
-    return None if ctx.report is None else ctx.report.memory.applied_bytes
+    return None if ctx.pods.report is None else ctx.pods.report.memory.applied_bytes
 
 
 def _shrinks(pod: Json, size: int) -> bool:

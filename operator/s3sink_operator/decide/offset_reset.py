@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from s3sink_operator import pod_failures
 from s3sink_operator.decide import handover
 from s3sink_operator.decide.context import Context
-from s3sink_operator.decide.sink_context import BY_ANNOTATION, RESET_REQUEST_FIELD
+from s3sink_operator.decide.sink_facts import BY_ANNOTATION, RESET_REQUEST_FIELD
 from s3sink_operator.names import Component
 from s3sink_operator.progress_model import MAX_MOST_LAGGING
 from s3sink_operator.reasons import Reason
@@ -32,7 +32,7 @@ def operation_of(reset: OffsetResetSpec) -> str:
 def operation_hash(ctx: Context, operation: str) -> str:
     """A digest of what an operation pod is started for: the settings of the sink and, for a reset, the request. An
     edited request has another digest and is tried at once."""
-    revision, reset = ctx.revision, ctx.pending_reset
+    revision, reset = ctx.sink.revision, ctx.reset.pending
     spec_hash = "" if revision is None else revision.spec_hash
     if reset is None or operation != operation_of(reset):
         return spec_hash
@@ -46,7 +46,7 @@ def replaces_publish(ctx: Context) -> bool:
 
 def completed(ctx: Context, reset: OffsetResetSpec, pod: Json) -> OffsetResetStatus:
     """`status.offsetReset` after the operation pod succeeded."""
-    nonces = ctx.completed_nonces.model_copy(update={ctx.reset_source: reset.nonce})
+    nonces = ctx.reset.completed_nonces.model_copy(update={ctx.reset.source: reset.nonce})
     text = pod_failures.termination_message(pod)
     return _result(text).model_copy(
         update={
@@ -90,13 +90,13 @@ def summary(report: ResetReport) -> str:
 
 def blocked_by(ctx: Context) -> tuple[str, str] | None:
     """The reason and message of what blocks the request; None without a request, or if nothing blocks it."""
-    if ctx.reset_error:
-        return Reason.INVALID_REQUEST, f"{RESET_REQUEST_FIELD[BY_ANNOTATION]} is invalid: {ctx.reset_error}"
-    reset = ctx.pending_reset
+    if ctx.reset.error:
+        return Reason.INVALID_REQUEST, f"{RESET_REQUEST_FIELD[BY_ANNOTATION]} is invalid: {ctx.reset.error}"
+    reset = ctx.reset.pending
     if reset is None:
         return None
-    field = RESET_REQUEST_FIELD[ctx.reset_source]
-    if ctx.desired_state[0] is not DesiredState.STOPPED:
+    field = RESET_REQUEST_FIELD[ctx.reset.source]
+    if ctx.sink.desired_state[0] is not DesiredState.STOPPED:
         return Reason.WAITING_FOR_STOPPED, f"{field} requires the state Stopped"
     retry = ctx.history.retry
     if retry is None or retry.component != Component.OPERATION.value:

@@ -20,16 +20,16 @@ from s3sink_operator.types import EventType, Json, annotation, is_terminating
 def run_operation(ctx: Context, operation: str, *, message: str) -> PolicyResult:
     """The next step of `operation`. The driver terminates first: the operation pod runs alone."""
     base = PolicyResult(reason=Reason.STOPPING, message=message, phase="Stopping", reconciling=True)
-    if ctx.driver is not None:
-        return replace(base, terminating_attempt=True, delete=delete_pod(ctx, ctx.driver))
-    pod, digest = ctx.operation, offset_reset.operation_hash(ctx, operation)
+    if ctx.pods.driver is not None:
+        return replace(base, terminating_attempt=True, delete=delete_pod(ctx, ctx.pods.driver))
+    pod, digest = ctx.pods.operation, offset_reset.operation_hash(ctx, operation)
     left_ms = _backoff_left_ms(ctx, operation, digest)
     if pod is None:
         if left_ms is not None:
             return backing_off(ctx, left_ms, base)
         return replace(base, apply=supporting_objects(ctx), create=[operation_pod(ctx, operation, digest)])
     is_current = operation_of(pod) == operation and annotation(pod, names.SPEC_HASH_ANNOTATION) == digest
-    if is_terminating(pod) or not is_current or ctx.revision is None:
+    if is_terminating(pod) or not is_current or ctx.sink.revision is None:
         return replace(base, delete=delete_pod(ctx, pod))
     if pod_failures.succeeded(pod):
         return _succeeded(ctx, replace(base, delete=delete_pod(ctx, pod)), operation, pod)
@@ -44,7 +44,7 @@ def is_all_published(ctx: Context) -> bool:
 
     A sink that never had a driver may have open objects: the ledger of a deleted sink of this name may hold them.
     """
-    return ctx.driver is None and ctx.published
+    return ctx.pods.driver is None and ctx.sink.published
 
 
 def _backoff_left_ms(ctx: Context, operation: str, digest: str) -> int | None:
@@ -58,7 +58,7 @@ def _backoff_left_ms(ctx: Context, operation: str, digest: str) -> int | None:
 
 
 def _succeeded(ctx: Context, result: PolicyResult, operation: str, pod: Json) -> PolicyResult:
-    reset = ctx.pending_reset
+    reset = ctx.reset.pending
     if reset is None or operation != offset_reset.operation_of(reset):
         return replace(result, published=True)
     status = offset_reset.completed(ctx, reset, pod)

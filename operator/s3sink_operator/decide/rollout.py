@@ -15,7 +15,6 @@ from typing import Final
 
 from s3sink_operator import objects
 from s3sink_operator.decide.context import Context
-from s3sink_operator.decide.executors import executor_state
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.reasons import Reason
 from s3sink_operator.status import Condition
@@ -147,8 +146,8 @@ def compose(ctx: Context, result: PolicyResult) -> Iterator[Condition]:
 
 
 def _pending_restart(ctx: Context) -> Condition:
-    image = None if ctx.driver is None else objects.image_of(ctx.driver)
-    desired = ctx.parsed_sink.spec.image or ctx.settings.image
+    image = None if ctx.pods.driver is None else objects.image_of(ctx.pods.driver)
+    desired = ctx.sink.manifest.spec.image or ctx.settings.image
     change = f" (image {image}, new: {desired})" if image != desired else ""
     message = f"the driver has the previous defaults of the operator{change}; it is restarted when its turn comes"
     return Condition(type=PENDING, status=ConditionStatus.TRUE, reason=Reason.WAITING_FOR_TURN, message=message)
@@ -172,10 +171,10 @@ def status_after(ctx: Context, result: PolicyResult) -> RolloutStatus | None:
     if result.starts_rollout:
         start = ctx.now // 1000 * 1000
         return RolloutStatus(template=template, start_time=start, degraded=_was_degraded(ctx) or None)
-    previous = ctx.previous_status.rollout
-    if previous is None or ctx.desired_state[0] is not DesiredState.RUNNING or ctx.deletion_ms is not None:
+    previous = ctx.previous.status.rollout
+    if previous is None or ctx.sink.desired_state[0] is not DesiredState.RUNNING or ctx.sink.deletion_ms is not None:
         return None
-    if ctx.driver is not None and result.delete and not ctx.has_current_driver:
+    if ctx.pods.driver is not None and result.delete and not ctx.pods.has_current_driver:
         # Restarted by the user, or because it is not Ready: what follows is not made unavailable by the rollout.
         return None if previous.available_time else previous.model_copy(update={"start_time": ctx.now // 1000 * 1000})
     if _availability_left_ms(ctx, result) == 0:
@@ -189,31 +188,31 @@ def availability_left_ms(ctx: Context, result: PolicyResult) -> int | None:
 
 
 def _availability_left_ms(ctx: Context, result: PolicyResult) -> int | None:
-    previous = ctx.previous_status.rollout
-    if previous is None or previous.available_time or not ctx.has_current_driver:
+    previous = ctx.previous.status.rollout
+    if previous is None or previous.available_time or not ctx.pods.has_current_driver:
         return None
     if previous.degraded and is_degraded(ctx, result.reason):
         return max(0, (previous.start_time or 0) + ctx.settings.rollout_pause_ms - ctx.now)
     if result.ready is not ConditionStatus.TRUE:
         return None
-    ready = ctx.previous_status.condition("Ready")
+    ready = ctx.previous.status.condition("Ready")
     since = ready.last_transition_time if ready is not None and ready.status is ConditionStatus.TRUE else None
     since = max(since or ctx.now, previous.start_time or 0)  # an executor may be replaced while the sink stays Ready
     return max(0, since + ctx.settings.rollout_pause_ms - ctx.now)
 
 
 def _waits(ctx: Context, result: PolicyResult) -> bool:
-    is_pending = ctx.is_rollout_pending or result.waits_for_turn
+    is_pending = ctx.pods.is_rollout_pending or result.waits_for_turn
     return is_pending and not result.delete and result.reason != Reason.RECONCILE_PAUSED
 
 
 def is_degraded(ctx: Context, reason: str) -> bool:
     """Whether a sink that is not Ready for `reason` copies with some of its executors."""
-    return reason in _DEGRADED and executor_state(ctx).running > 0
+    return reason in _DEGRADED and ctx.scaling.executors.running > 0
 
 
 def _was_degraded(ctx: Context) -> bool:
-    ready = ctx.previous_status.condition("Ready")
+    ready = ctx.previous.status.condition("Ready")
     return ready is not None and is_degraded(ctx, ready.reason)
 
 

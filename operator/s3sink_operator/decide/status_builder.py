@@ -5,14 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3sink_operator import names, pod_failures, status
-from s3sink_operator.decide import conditions, memory_status, rollout, scaling_status
+from s3sink_operator.decide import conditions, memory_status, rollout
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.context import Context
-from s3sink_operator.decide.executors import executor_state
 from s3sink_operator.decide.policy_result import PolicyResult
+from s3sink_operator.executor_count import ScalingBounds
 from s3sink_operator.names import Component
 from s3sink_operator.progress_model import SinkProgress
-from s3sink_operator.status_model import AppliedDefaultStatus, Attempt, MemoryStatus, ResourceClaim, S3SinkStatus
+from s3sink_operator.status_model import (
+    AppliedDefaultStatus,
+    Attempt,
+    MemoryStatus,
+    ResourceClaim,
+    S3SinkStatus,
+    ScalingChange,
+    ScalingStatus,
+)
 from s3sink_operator.types import is_terminating, to_timestamp
 from sink_job.api.report import RunState
 
@@ -20,43 +28,43 @@ from sink_job.api.report import RunState
 def build_status(ctx: Context, result: PolicyResult) -> S3SinkStatus:
     """The status after this pass."""
     history = _history_with_end(ctx, result)
-    state, source = ctx.desired_state
+    state, source = ctx.sink.desired_state
     published = _is_published(ctx, result)
     return S3SinkStatus(
-        observed_generation=ctx.generation,
+        observed_generation=ctx.sink.generation,
         conditions=status.conditions(
-            ctx.previous_status.conditions or (),
+            ctx.previous.status.conditions or (),
             conditions.compose(ctx, result, history),
-            generation=ctx.generation,
+            generation=ctx.sink.generation,
             now=ctx.now,
         ),
         desired_state=state,
         desired_state_source=source,
         published=published or None,
-        published_endpoint=(ctx.s3_endpoint or None) if published else None,
+        published_endpoint=(ctx.sink.s3_endpoint or None) if published else None,
         progress=_progress(ctx, result),
         memory=_memory(ctx, result),
-        scaling=scaling_status.scaling_section(ctx),
+        scaling=_scaling(ctx),
         attempts=status.newest_attempts(history.attempts),
         retry=history.retry,
-        offset_reset=result.offset_reset or ctx.previous_status.offset_reset,
+        offset_reset=result.offset_reset or ctx.previous.status.offset_reset,
         rollout=rollout.status_after(ctx, result),
         applied_defaults=_applied_defaults(ctx),
         node_lost_time=result.node_lost_time,
         claim=_claim(ctx),
         replicas=_replicas(ctx),
-        selector=names.selector(ctx.name, Component.EXECUTOR),
+        selector=names.selector(ctx.sink.name, Component.EXECUTOR),
     )
 
 
 def _claim(ctx: Context) -> ResourceClaim | None:
     """The resources that the sink holds after this pass, with the time of the first one that found no conflict."""
-    previous = ctx.previous_status.claim
-    if ctx.sink is None:
+    previous = ctx.previous.status.claim
+    if ctx.sink.parsed is None:
         return previous
-    if ctx.has_conflict:
+    if ctx.conflicts.is_lost:
         return None
-    digest = ctx.resources.digest
+    digest = ctx.conflicts.resources.digest
     return (
         previous
         if previous and previous.digest == digest
@@ -65,21 +73,21 @@ def _claim(ctx: Context) -> ResourceClaim | None:
 
 
 def _applied_defaults(ctx: Context) -> list[AppliedDefaultStatus] | None:
-    applied = ctx.settings.sink_defaults.applied(ctx.written_spec)
+    applied = ctx.settings.sink_defaults.applied(ctx.sink.written_spec)
     return [AppliedDefaultStatus(field=each.field, value=each.value) for each in applied] or None
 
 
 def _history_with_end(ctx: Context, result: PolicyResult) -> AttemptHistory:
     """The history with the end of the attempt that this result terminates."""
-    driver, history = ctx.driver, ctx.history
+    driver, history = ctx.pods.driver, ctx.history
     if not result.terminating_attempt or driver is None:
         return history
     has_ended = history.newest is not None and history.newest.has_ended
     pending = (driver.get("status") or {}).get("phase") in (None, "Pending")
     if has_ended or pending or is_terminating(driver):
         return history
-    ended = history.with_end(driver, result.reason, result.message, _reported(ctx) or ctx.previous_progress, ctx.now)
-    before = (ctx.previous_status.attempts or [Attempt()])[0]
+    ended = history.with_end(driver, result.reason, result.message, _reported(ctx) or ctx.previous.progress, ctx.now)
+    before = (ctx.previous.status.attempts or [Attempt()])[0]
     after = ended.attempts[0]
     if (before.number, before.reason, before.message) == (after.number, after.reason, after.message):
         return replace(ended, attempts=(before, *ended.attempts[1:]))  # an earlier pass recorded it: keep its time
@@ -90,16 +98,16 @@ def _is_published(ctx: Context, result: PolicyResult) -> bool:
     """Whether all open objects are published. A driver may open objects again."""
     if result.published is not None:
         return result.published
-    if ctx.has_published_at_stop:
+    if ctx.pods.has_published_at_stop:
         return True
     component = Component.DRIVER.value
     creates_driver = any(pod["metadata"]["labels"].get(names.COMPONENT_LABEL) == component for pod in result.create)
-    return ctx.published and ctx.driver is None and not creates_driver
+    return ctx.sink.published and ctx.pods.driver is None and not creates_driver
 
 
 def _reported(ctx: Context) -> SinkProgress | None:
     """The progress of the report. A starting driver does not report all of it."""
-    report = ctx.report
+    report = ctx.pods.report
     return None if report is None or report.state is RunState.STARTING else status.progress(report)
 
 
@@ -108,34 +116,55 @@ def _progress(ctx: Context, result: PolicyResult) -> SinkProgress:
     found = _reported(ctx)
     if found is not None:
         if found.lag is None:
-            found = found.model_copy(update={"last_known_lag": status.last_known_lag(ctx.previous_progress)})
+            found = found.model_copy(update={"last_known_lag": status.last_known_lag(ctx.previous.progress)})
     else:
-        found = status.without_report(ctx.previous_progress)
-        if ctx.previous_status.observed_generation != ctx.generation:
+        found = status.without_report(ctx.previous.progress)
+        if ctx.previous.status.observed_generation != ctx.sink.generation:
             found = found.model_copy(update={"topics": None, "most_lagging": None})
-    if result.published and ctx.operation is not None:
-        final = pod_failures.final_report(ctx.operation)
-        ended = pod_failures.ended_ms(ctx.operation) or ctx.now
+    if result.published and ctx.pods.operation is not None:
+        final = pod_failures.final_report(ctx.pods.operation)
+        ended = pod_failures.ended_ms(ctx.pods.operation) or ctx.now
         found = found if final is None else status.progress_after_publish(found, final, ended)
     return found.model_copy(update={"phase": result.phase})
 
 
 def _memory(ctx: Context, result: PolicyResult) -> MemoryStatus | None:
-    previous = ctx.previous_status.memory
-    if ctx.sink is None:
+    previous = ctx.previous.status.memory
+    if ctx.sink.parsed is None:
         return previous
     previous = previous or MemoryStatus()
-    current = ctx.current_memory or ctx.start_size
+    current = ctx.memory.current or ctx.sizing.start_size
     if result.sizing is not None:
-        return memory_status.memory_section(previous, result.sizing, ctx.inputs, current=current, now=ctx.now)
+        return memory_status.memory_section(previous, result.sizing, ctx.sizing.inputs, current=current, now=ctx.now)
     unchanged = previous.model_copy(update={"current": current})
     return memory_status.with_sizing_state(unchanged, ctx.history.sizing)
 
 
+def _scaling(ctx: Context) -> ScalingStatus | None:
+    """The number of executors after this pass, which is also the operator's record of it; None with a fixed number."""
+    previous, plan = ctx.previous.status.scaling, ctx.scaling.plan
+    if ctx.sink.parsed is None:
+        return previous
+    bounds = ScalingBounds.of(ctx.sink.parsed.spec.executor)
+    if plan is None or bounds is None:
+        return None
+    previous = previous or ScalingStatus()
+    change = previous.last_change
+    if plan.reason is not None:
+        change = ScalingChange(time=ctx.now, from_=ctx.scaling.current, to=plan.executors, reason=plan.reason)
+    return ScalingStatus(
+        desired=plan.executors,
+        bounds=bounds.text,
+        low_since_time=plan.state.low_since,
+        low_most=plan.state.low_most,
+        last_change=change,
+    )
+
+
 def _replicas(ctx: Context) -> int:
     """Number of running executors. In Local mode the driver pod counts as all of them."""
-    if ctx.sink is None:
+    if ctx.sink.parsed is None:
         return 0
-    if ctx.is_local:
-        return ctx.sink.spec.executor.instances if ctx.report is not None else 0
-    return executor_state(ctx).running
+    if ctx.sink.is_local:
+        return ctx.sink.parsed.spec.executor.instances if ctx.pods.report is not None else 0
+    return ctx.scaling.executors.running
