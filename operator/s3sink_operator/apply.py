@@ -103,20 +103,20 @@ class DecisionApplier:
         self, outcome: ApplyResult, key: SinkKey, sink: Json, decision: Decision
     ) -> Iterator[tuple[str, str, Write]]:
         """The writes before the events: the kind as in rejections, the name of the object, and the write."""
-        if (replacement := decision.replacement) is not None:
+        if (replacement := decision.writes.replacement) is not None:
             yield REPLACEMENT_KIND, replacement.pod["metadata"]["name"], self._checking(replacement)
         current, desired = _finalizers(sink, decision)
         if desired - current:
             yield FINALIZERS_KIND, key.name, lambda: self._finalize(outcome, key, sink, current | desired)
         if (status := decision.status) is not None:
             yield "S3Sink", key.name, lambda: self._status(outcome, key, status)
-        for manifest in decision.apply:
+        for manifest in decision.writes.apply:
             yield manifest["kind"], manifest["metadata"]["name"], self._applying(manifest)
-        for delete in decision.delete:
+        for delete in decision.writes.delete:
             yield delete.kind, delete.name, self._deleting(key, delete)
-        for resize in decision.resize:
+        for resize in decision.writes.resize:
             yield "pods/resize", resize.pod, self._resizing(key, resize)
-        for manifest in decision.create:
+        for manifest in decision.writes.create:
             yield manifest["kind"], manifest["metadata"]["name"], self._creating(manifest)
 
     async def _attempt(self, outcome: ApplyResult, kind: str, name: str, write: Write) -> None:
@@ -218,4 +218,4 @@ class DecisionApplier:
 def _finalizers(sink: Json, decision: Decision) -> tuple[set[str], set[str]]:
     """The current and the desired finalizers."""
     current = set(sink["metadata"].get("finalizers") or ())
-    return current, current if decision.finalizers is None else set(decision.finalizers)
+    return current, current if decision.writes.finalizers is None else set(decision.writes.finalizers)

@@ -122,7 +122,7 @@ class Reconciler:
             return None
         observed = replace(observed, rollout=self.rollout.gate(key), is_retry=is_retry)
         decision = decide(observed, self.settings, self.clock())
-        if not decision.starts_rollout:
+        if not decision.writes.starts_rollout:
             self.rollout.release(key)
         return _PendingDecision(decision, observed, read, version)
 
@@ -144,11 +144,11 @@ class Reconciler:
 
     async def _apply(self, key: SinkKey, pending: _PendingDecision) -> float:
         decision, sink = pending.decision, pending.observed.sink
-        if decision.starts_rollout:
+        if decision.writes.starts_rollout:
             self.rollout.reserve(key)  # before any other pass can ask: nothing was awaited since the gate was read
         outcome = await self.applier.apply(key, sink, decision)
         self.observer.record_outcome(key, sink, outcome.written, outcome.rejection)
-        if decision.starts_rollout and outcome.continues:
+        if decision.writes.starts_rollout and outcome.continues:
             self._check_recorded(key)
         if outcome.rejection is not None:
             await self._on_rejection(key, outcome.rejection)

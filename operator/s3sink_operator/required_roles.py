@@ -47,10 +47,11 @@ _OTHERS = (Role.CONFIG_MAP, Role.SERVICE_ACCOUNT, Role.ROLE_BINDING)
 def required_roles(decision: Decision, observed: Observed) -> frozenset[Role]:
     """What has to be read before `decision`, which was made from `observed`, is applied."""
     found = frozenset() if decision.status is not None else frozenset({Role.SINK})
-    if not decision.changes_objects:
+    writes = decision.writes
+    if writes.is_empty:
         return found if isinstance(observed.report, Report) else found | {Role.DRIVER}
-    written = {manifest["kind"] for manifest in decision.apply} | {each.kind for each in decision.delete}
-    absent = {role for role in _OTHERS if _is_absent(observed, role)} if decision.create else set()
+    written = {manifest["kind"] for manifest in writes.apply} | {each.kind for each in writes.delete}
+    absent = {role for role in _OTHERS if _is_absent(observed, role)} if writes.create else set()
     return found | _PODS | {role for role in _OTHERS if role.kind in written} | absent
 
 

@@ -241,14 +241,12 @@ class Event:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
-    """The writes of one reconcile pass, in this order: added finalizers, status, applies, deletes, resizes, creates,
-    events, removed finalizers. The status precedes the changes that it explains, so a deletion never loses its reason.
-    Each write may be the last one: the next pass continues from there.
+class ObjectWrites:
+    """The writes of one reconcile pass besides the status and events.
 
-    `finalizers`: None leaves them unchanged. `status`: None leaves it unchanged. `requeue_after_ms`: the next pass at
-    the latest. `starts_rollout`: the rollout of new operator defaults restarts this driver. `replacement`: a pod that
-    the API server has to accept before the first write.
+    `finalizers`: of the sink; None leaves them unchanged. `replacement`: a pod that the API server has to accept before
+    the first write, if the running one is deleted for it. `starts_rollout`: the rollout of new operator defaults
+    restarts this driver.
     """
 
     apply: Sequence[Json] = ()
@@ -256,21 +254,36 @@ class Decision:
     delete: Sequence[Delete] = ()
     resize: Sequence[Resize] = ()
     finalizers: Sequence[str] | None = None
+    replacement: Replacement | None = None
+    starts_rollout: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is written."""
+        return not any((self.apply, self.create, self.delete, self.resize)) and self.finalizers is None
+
+
+NO_WRITES: Final = ObjectWrites()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """The writes of one reconcile pass, in this order: added finalizers, status, applies, deletes, resizes, creates,
+    events, removed finalizers. The status precedes the changes that it explains, so a deletion never loses its reason.
+    Each write may be the last one: the next pass continues from there.
+
+    `status`: None leaves it unchanged. `requeue_after_ms`: the next pass at the latest.
+    """
+
+    writes: ObjectWrites = NO_WRITES
     status: Json | None = None
     events: Sequence[Event] = ()
     requeue_after_ms: int | None = None
-    starts_rollout: bool = False
-    replacement: Replacement | None = None
 
     @property
     def has_writes(self) -> bool:
         """Whether the decision has writes."""
-        return self.changes_objects or bool(self.events) or self.status is not None
-
-    @property
-    def changes_objects(self) -> bool:
-        """Whether the decision has writes other than the status and events."""
-        return any((self.apply, self.create, self.delete, self.resize)) or self.finalizers is not None
+        return not self.writes.is_empty or bool(self.events) or self.status is not None
 
 
 class FailureCategory(StrEnum):

@@ -247,23 +247,23 @@ class Cluster:
         raise AssertionError(f"nothing settles: {self.log[-12:]}")
 
     def _writes(self, decision: Decision) -> Iterator[Any]:
-        adds = decision.finalizers is not None and names.FINALIZER in decision.finalizers
+        adds = decision.writes.finalizers is not None and names.FINALIZER in decision.writes.finalizers
         if adds:
-            yield lambda: self._finalizers(decision.finalizers or ())
+            yield lambda: self._finalizers(decision.writes.finalizers or ())
         if decision.status is not None:
             yield lambda: self._status(decision.status or {})
-        for each in decision.apply:
+        for each in decision.writes.apply:
             yield lambda each=each: self._apply(each)
-        for gone in decision.delete:
+        for gone in decision.writes.delete:
             yield lambda gone=gone: self._delete(gone)
-        for size in decision.resize:
+        for size in decision.writes.resize:
             yield lambda size=size: self._resize(size)
-        for pod in decision.create:
+        for pod in decision.writes.create:
             yield lambda pod=pod: self._create(pod)
         for event in decision.events:
             yield lambda event=event: self.events.append((event.type.value, event.reason))
-        if decision.finalizers is not None and not adds:
-            yield lambda: self._finalizers(decision.finalizers or ())
+        if decision.writes.finalizers is not None and not adds:
+            yield lambda: self._finalizers(decision.writes.finalizers or ())
 
     def _status(self, status: Json) -> None:
         self.sink["status"] = copy.deepcopy(status)

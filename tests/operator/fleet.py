@@ -60,7 +60,7 @@ class Fleet:
         cluster, key = self.sinks[name], SinkKey("data", name)
         cluster.now, cluster.settings = self.now, self.settings
         cluster.rollout = self.tracker.gate(key)
-        if cluster.decide().starts_rollout:
+        if cluster.decide().writes.starts_rollout:
             self.tracker.reserve(key)
         else:
             self.tracker.release(key)

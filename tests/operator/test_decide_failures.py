@@ -165,7 +165,7 @@ def test_a_failed_driver_deleted_by_hand_does_not_shorten_the_pause() -> None:
     cluster.fail(BucketNotFound("no bucket"))
     cluster.settle()
     cluster.remove("Pod", "flights-s3sink-driver")
-    assert not cluster.decide().create
+    assert not cluster.decide().writes.create
     cluster.wait(3 * MINUTE)
     cluster.live()
     assert attempt(cluster) == "2"
@@ -303,7 +303,7 @@ def test_a_rejection_is_reported_with_its_message_and_retried_later(status: int,
     assert cluster.ready == ("False", reason)
     assert message in cluster.condition("Ready")["message"]
     cluster.wait(3 * MINUTE)
-    assert cluster.decide().create
+    assert cluster.decide().writes.create
     assert cluster.status["retry"]["failures"] == 1
 
 
@@ -317,7 +317,7 @@ def test_no_driver_is_created_while_the_status_cannot_clear_published() -> None:
     cluster.rejections = [
         Rejection(kind="S3Sink", name="flights", status=403, reason="Forbidden", message="no", at_ms=cluster.now)
     ]
-    assert not cluster.decide().create
+    assert not cluster.decide().writes.create
     cluster.rejections = []
     cluster.live()
     assert cluster.ready == ("True", "Running")
@@ -337,7 +337,7 @@ def test_a_rejection_while_stopping_is_a_failure_of_the_operation_counted_once()
             Rejection(kind=kind, name=name, status=403, reason="Forbidden", message=message, at_ms=cluster.now),
         ]
         cluster.settle()
-        assert not cluster.decide().create
+        assert not cluster.decide().writes.create
     assert (cluster.status["retry"]["component"], cluster.status["retry"]["failures"]) == ("operation", 1)
 
 

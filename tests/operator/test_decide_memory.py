@@ -244,7 +244,7 @@ def test_a_restart_for_more_memory_depends_on_a_dry_run_of_the_larger_pod() -> N
     cluster = running()
     before = parse_size(limit(cluster))
     cluster.report = report(memory=HUNGRY)
-    found = cluster.decide().replacement
+    found = cluster.decide().writes.replacement
     assert found
     assert objects.memory_limit(found.pod) == before + found.growth
     assert found.growth > 0
@@ -271,10 +271,10 @@ def test_the_larger_pod_is_tried_again_after_a_while() -> None:
     cluster.report = report(memory=HUNGRY)
     cluster.rejections = [rejected(cluster, REPLACEMENT_KIND)]
     cluster.settle()
-    assert cluster.decide().replacement is None
+    assert cluster.decide().writes.replacement is None
     cluster.wait(SETTINGS.rejected_retry_ms)
-    assert cluster.decide().replacement
-    assert cluster.decide().delete
+    assert cluster.decide().writes.replacement
+    assert cluster.decide().writes.delete
 
 
 def test_a_rejected_successor_that_is_no_longer_needed_is_no_condition() -> None:

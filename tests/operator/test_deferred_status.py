@@ -69,6 +69,6 @@ def test_a_start_whose_writes_failed_before_is_reported_first() -> None:
     cluster = Cluster()
     assert cluster.decide().status is None
     retried = decide(replace(cluster.observe(), is_retry=True), cluster.settings, cluster.now)
-    assert retried.create
+    assert retried.writes.create
     assert retried.status is not None
     assert next(each for each in retried.status["conditions"] if each["type"] == "Ready")["reason"] == "Starting"

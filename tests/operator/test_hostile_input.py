@@ -135,7 +135,7 @@ def check(cluster: Cluster, decision: Decision) -> None:
             check_text(text)
     for event in decision.events:
         check_text(event.message)
-    for pod in (*decision.create, *decision.apply):
+    for pod in (*decision.writes.create, *decision.writes.apply):
         assert len(json.dumps(pod)) < MAX_STATUS_BYTES
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from s3sink_operator.observe import ALL_ROLES
 from s3sink_operator.required_roles import Role, required_roles
-from s3sink_operator.types import Decision, Delete, Event, EventType, Observed, Unreachable
+from s3sink_operator.types import Decision, Delete, Event, EventType, ObjectWrites, Observed, Unreachable
 from tests.operator.fake_cluster import Cluster, running
 
 STATUS = Decision(status={"conditions": []})
@@ -33,19 +33,21 @@ def test_the_driver_is_read_for_a_status_if_it_does_not_answer() -> None:
 
 def test_the_sink_is_read_for_writes_without_a_status() -> None:
     event = Event(type=EventType.NORMAL, reason="Running", message="")
-    assert Role.SINK in required_roles(Decision(delete=[DELETION]), observed())
+    assert Role.SINK in required_roles(Decision(writes=ObjectWrites(delete=[DELETION])), observed())
     assert Role.SINK in required_roles(Decision(events=[event]), observed())
-    assert Role.SINK in required_roles(Decision(finalizers=[]), observed())
+    assert Role.SINK in required_roles(Decision(writes=ObjectWrites(finalizers=[])), observed())
 
 
 def test_both_pods_are_read_before_a_driver_is_deleted() -> None:
     """Also if it answers: an outdated cache never deletes a driver."""
-    assert required_roles(replace(STATUS, delete=[DELETION]), observed()) == PODS
+    assert required_roles(replace(STATUS, writes=ObjectWrites(delete=[DELETION])), observed()) == PODS
 
 
 def test_a_child_is_read_before_it_is_applied() -> None:
     manifest = {"kind": "ConfigMap", "metadata": {"name": "flights-s3sink"}}
-    assert required_roles(replace(STATUS, apply=[manifest]), observed()) == PODS | {Role.CONFIG_MAP}
+    assert required_roles(replace(STATUS, writes=ObjectWrites(apply=[manifest])), observed()) == PODS | {
+        Role.CONFIG_MAP
+    }
 
 
 def test_the_children_of_a_new_sink_are_read_before_its_driver_is_created() -> None:
@@ -59,7 +61,7 @@ def test_a_cached_child_that_is_not_written_is_not_read() -> None:
     del cluster.things["Pod", "flights-s3sink-driver"]
     seen = cluster.observe()
     pod = {"kind": "Pod", "metadata": {"name": "flights-s3sink-driver"}}
-    assert required_roles(replace(STATUS, create=[pod]), seen) == PODS | {Role.ROLE_BINDING}
+    assert required_roles(replace(STATUS, writes=ObjectWrites(create=[pod])), seen) == PODS | {Role.ROLE_BINDING}
 
 
 def test_every_role_has_the_name_of_its_object() -> None:

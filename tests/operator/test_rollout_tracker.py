@@ -81,7 +81,7 @@ def test_a_rollout_stops_if_the_api_server_does_not_keep_its_record(keeps: bool)
     sink = cluster.sink
 
     async def apply(key: SinkKey, sink: Json, decision: Decision) -> ApplyResult:
-        assert decision.starts_rollout
+        assert decision.writes.starts_rollout
         if keeps and decision.status is not None:
             sink["status"] = decision.status
         return ApplyResult(version="1")

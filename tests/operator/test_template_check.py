@@ -13,7 +13,7 @@ from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.objects.template_probes import template_probes
 from s3sink_operator.template_check import TemplateChecker
-from s3sink_operator.types import Decision, Json, owner_reference
+from s3sink_operator.types import Decision, Json, ObjectWrites, owner_reference
 from sink_job.api.parser import parse_sink
 from sink_job.api.spec import Sink
 from tests.operator.fake_cluster import SETTINGS, document
@@ -145,5 +145,5 @@ def test_a_pod_is_created_with_strict_field_validation() -> None:
     pod = {"kind": "Pod", "metadata": {"name": "a", "namespace": "data", "resourceVersion": "1"}}
     owner = document() | {"kind": "S3Sink"}
     owner["metadata"]["resourceVersion"] = "1"
-    asyncio.run(applier.apply(SinkKey("data", "flights"), owner, Decision(create=(pod,))))
+    asyncio.run(applier.apply(SinkKey("data", "flights"), owner, Decision(writes=ObjectWrites(create=(pod,)))))
     assert asked == [True]

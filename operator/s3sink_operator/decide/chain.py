@@ -21,9 +21,9 @@ from s3sink_operator.reasons import Reason
 from s3sink_operator.types import (
     FINALIZERS_KIND,
     Decision,
-    Delete,
     Event,
     EventType,
+    ObjectWrites,
     Observed,
     Settings,
     one_line,
@@ -64,52 +64,49 @@ def decide(observed: Observed, settings: Settings, now: int) -> Decision:
     )
     if written is not None and not observed.is_retry and may_follow(ctx.previous.document, written, result):
         written, delay = None, settings.start_poll_ms
-    finalizers = result.finalizers
-    obsolete: tuple[Delete, ...] = ()
-    if result.reason != Reason.RECONCILE_PAUSED:
-        obsolete = delete_obsolete(ctx)
-        if finalizers is None and ctx.sink.deletion_ms is None:
-            finalizers = lifecycle_policies.changed_finalizers(ctx)
-    decision = Decision(
-        apply=tuple(result.apply),
-        create=tuple(result.create),
-        delete=(*result.delete, *obsolete),
-        resize=tuple(result.resize),
-        finalizers=finalizers,
-        status=written,
-        events=_events(ctx, result),
-        starts_rollout=result.starts_rollout,
-        replacement=result.replacement if result.delete else None,
-    )
+    decision = Decision(writes=_writes(ctx, result), status=written, events=_events(ctx, result))
     decision, delays = _without_rejected(ctx, decision)
     delays.append(rollout.availability_left_ms(ctx, result))
     due = [ms for ms in (delay, result.requeue_after_ms, *delays) if ms is not None]
     return replace(decision, requeue_after_ms=min(due, default=None))
 
 
+def _writes(ctx: Context, result: PolicyResult) -> ObjectWrites:
+    """The writes of the result, with those that every policy except the pause of the operator has."""
+    writes = result.writes
+    if not writes.delete:
+        writes = replace(writes, replacement=None)
+    if result.reason == Reason.RECONCILE_PAUSED:
+        return writes
+    if writes.finalizers is None and ctx.sink.deletion_ms is None:
+        writes = replace(writes, finalizers=lifecycle_policies.changed_finalizers(ctx))
+    return replace(writes, delete=(*writes.delete, *delete_obsolete(ctx)))
+
+
 def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[int | None]]:
     """The decision without recently rejected writes, and in how many ms each of those is retried."""
     if not ctx.observed.rejections:
         return decision, []
-    of_status = ctx.rejected_for_ms("S3Sink", ctx.sink.name)
-    of_finalizers = ctx.rejected_for_ms(FINALIZERS_KIND, ctx.sink.name)
-    applies = [(each, ctx.rejected_for_ms(each["kind"], each["metadata"]["name"])) for each in decision.apply]
-    deletes = [(each, ctx.rejected_for_ms(each.kind, each.name)) for each in decision.delete]
-    delays = [of_status, of_finalizers, *(ms for _, ms in applies), *(ms for _, ms in deletes)]
-    kept = replace(
-        decision,
+    writes = decision.writes
+    status_delay = ctx.rejected_for_ms("S3Sink", ctx.sink.name)
+    finalizers_delay = ctx.rejected_for_ms(FINALIZERS_KIND, ctx.sink.name)
+    applies = [(each, ctx.rejected_for_ms(each["kind"], each["metadata"]["name"])) for each in writes.apply]
+    deletes = [(each, ctx.rejected_for_ms(each.kind, each.name)) for each in writes.delete]
+    delays = [status_delay, finalizers_delay, *(ms for _, ms in applies), *(ms for _, ms in deletes)]
+    writes = replace(
+        writes,
         apply=tuple(each for each, ms in applies if ms is None),
         delete=tuple(each for each, ms in deletes if ms is None),
     )
-    if of_status is not None:
-        kept = replace(kept, status=None, events=())
-        if ctx.sink.published:
-            kept = replace(kept, create=())  # a driver may open objects, and the status could not record it
-        if decision.starts_rollout:
-            kept = replace(kept, delete=(), starts_rollout=False)  # the status could not record who was restarted
-    if of_finalizers is not None:
-        kept = replace(kept, finalizers=None)
-    return kept, [ms for ms in delays if ms is not None]
+    if finalizers_delay is not None:
+        writes = replace(writes, finalizers=None)
+    if status_delay is None:
+        return replace(decision, writes=writes), [ms for ms in delays if ms is not None]
+    if ctx.sink.published:
+        writes = replace(writes, create=())  # a driver may open objects, and the status could not record it
+    if writes.starts_rollout:
+        writes = replace(writes, delete=(), starts_rollout=False)  # the status could not record who was restarted
+    return replace(decision, writes=writes, status=None, events=()), [ms for ms in delays if ms is not None]
 
 
 def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:

@@ -154,7 +154,7 @@ def write_rejected(ctx: Context, result: PolicyResult) -> Condition | None:
         each
         for each in ctx.observed.rejections
         if (each.kind, each.name) not in _unneeded_pods(ctx) and not _is_of_removed_executor(ctx, each)
-        if each.kind != REPLACEMENT_KIND or result.replacement is not None
+        if each.kind != REPLACEMENT_KIND or result.writes.replacement is not None
     ]
     if not needed:
         return None

@@ -30,7 +30,7 @@ def may_follow(old: Json, new: Json, result: PolicyResult) -> bool:
     must be the same in both. The first claim and the first number of executors of a new sink may follow.
     """
     # A take-over or an operation has another reason.
-    is_start = bool(result.create) and not result.delete and result.reason == Reason.STARTING
+    is_start = bool(result.writes.create) and not result.writes.delete and result.reason == Reason.STARTING
     later = {name: value for name, value in new.items() if name not in _OF_NEW_SINK or name in old}
     return is_start and _remembered(old) == _remembered(later)
 

@@ -20,6 +20,7 @@ from s3sink_operator.types import (
     EventType,
     FailureCategory,
     Json,
+    ObjectWrites,
     Unreachable,
     annotation,
     is_terminating,
@@ -41,15 +42,20 @@ def driver_is_missing(ctx: Context) -> PolicyResult | None:
         return None
     if ctx.pods.operation is not None:
         message = "deleting the operation pod before the driver starts"
-        return replace(_STARTING, message=message, delete=delete_pod(ctx, ctx.pods.operation))
+        return replace(_STARTING, message=message, writes=ObjectWrites(delete=delete_pod(ctx, ctx.pods.operation)))
     left_ms = backoff_left_ms(ctx.history.retry, Component.DRIVER, ctx.now)
     if handover.is_due(ctx):
         message = f"taking over from {handover.take_over_from(ctx)}, which is fenced first"
-        starting = replace(_STARTING, reason=Reason.TAKING_OVER, message=message)
-        return replace(starting, apply=supporting_objects(ctx), create=[driver_pod(ctx)], event=EventType.NORMAL)
+        return replace(_start(ctx), reason=Reason.TAKING_OVER, message=message)
     if left_ms is not None:
         return backing_off(ctx, left_ms)
-    return replace(_STARTING, apply=supporting_objects(ctx), create=[driver_pod(ctx)], event=EventType.NORMAL)
+    return _start(ctx)
+
+
+def _start(ctx: Context) -> PolicyResult:
+    """Creates the driver."""
+    writes = ObjectWrites(apply=supporting_objects(ctx), create=[driver_pod(ctx)])
+    return replace(_STARTING, writes=writes, event=EventType.NORMAL)
 
 
 def node_is_lost(ctx: Context) -> PolicyResult | None:
@@ -73,7 +79,7 @@ def node_is_lost(ctx: Context) -> PolicyResult | None:
     )
     if left > 0:
         return result
-    return replace(result, terminating_attempt=True, delete=delete_pod(ctx, pod, force=True))
+    return replace(result, terminating_attempt=True, writes=ObjectWrites(delete=delete_pod(ctx, pod, force=True)))
 
 
 def driver_has_terminated(ctx: Context) -> PolicyResult | None:
@@ -84,14 +90,14 @@ def driver_has_terminated(ctx: Context) -> PolicyResult | None:
     left_ms = backoff_left_ms(ctx.history.retry, Component.DRIVER, ctx.now)
     waits = left_ms is not None and not handover.is_due(ctx)
     if waits and left_ms is not None and ctx.sink.revision is not None and ctx.sink.revision.matches_pod(driver):
-        return replace(backing_off(ctx, left_ms), apply=supporting_objects(ctx))
+        return replace(backing_off(ctx, left_ms), writes=ObjectWrites(apply=supporting_objects(ctx)))
     attempt = ctx.history.newest or Attempt()
     return replace(
         _STARTING,
         reason=Reason.RESTARTING,
         message=f"the driver terminated ({attempt.reason}: {attempt.message}); restarting it",
         event=EventType.NORMAL,  # the failure has a warning of its own
-        delete=delete_pod(ctx, driver),
+        writes=ObjectWrites(delete=delete_pod(ctx, driver)),
     )
 
 
@@ -109,7 +115,7 @@ def spec_has_changed(ctx: Context) -> PolicyResult | None:
         if is_not_ready(ctx):
             return result
         waits = not ctx.observed.rollout.is_open or _may_get_executors(ctx)
-        return None if waits else replace(result, starts_rollout=True)
+        return None if waits else result.starting_rollout()
     if annotation(driver, names.SPEC_HASH_ANNOTATION) == revision.spec_hash:
         return restart(ctx, driver, Reason.RESTART_REQUESTED, "a restart was requested")
     return restart(ctx, driver, Reason.SPEC_CHANGED, "its settings changed")
@@ -167,7 +173,7 @@ def driver_is_terminating(ctx: Context) -> PolicyResult | None:
         message=message,
         phase="Stopping",
         reconciling=True,
-        delete=delete_pod(ctx, driver),
+        writes=ObjectWrites(delete=delete_pod(ctx, driver)),
         requeue_after_ms=left or None,
     )
 
@@ -177,7 +183,7 @@ def driver_does_not_start(ctx: Context) -> PolicyResult | None:
     driver = ctx.pods.driver
     if driver is None or (driver.get("status") or {}).get("phase") not in (None, "Pending"):
         return None
-    base = replace(_STARTING, apply=supporting_objects(ctx))
+    base = replace(_STARTING, writes=ObjectWrites(apply=supporting_objects(ctx)))
     failure = pod_failures.startup_failure(driver, ctx.observed.pod_event)
     if failure is not None:
         by_user = failure.category is FailureCategory.USER
@@ -210,21 +216,27 @@ def driver_is_running(ctx: Context) -> PolicyResult:
         return running(ctx, report)
     started = [each.get("started") for each in (ctx.pods.driver or {}).get("status", {}).get("containerStatuses") or ()]
     if not isinstance(report, Unreachable) or False in started:
-        return replace(_STARTING, apply=supporting_objects(ctx), requeue_after_ms=ctx.settings.start_poll_ms)
+        return _wait_for_start(ctx)
     phase = ctx.previous.progress.phase
     if not (report.overdue if phase in _ENDING else report.persistent):
         if phase in (None, _STARTING.phase):
-            return replace(_STARTING, apply=supporting_objects(ctx), requeue_after_ms=ctx.settings.start_poll_ms)
+            return _wait_for_start(ctx)
         return replace(_STARTING, keep_status=True, requeue_after_ms=ctx.settings.start_poll_ms)
     return PolicyResult(
         ready=ConditionStatus.UNKNOWN,
         reason=report.reason,
         message=f"the driver runs but has no report that can be read: {report.message}",
         phase="Unknown",
-        apply=supporting_objects(ctx),
+        writes=ObjectWrites(apply=supporting_objects(ctx)),
         event=EventType.WARNING,
         requeue_after_ms=5 * ctx.settings.start_poll_ms,
     )
+
+
+def _wait_for_start(ctx: Context) -> PolicyResult:
+    """The driver was started and does not answer yet."""
+    writes = ObjectWrites(apply=supporting_objects(ctx))
+    return replace(_STARTING, writes=writes, requeue_after_ms=ctx.settings.start_poll_ms)
 
 
 def running(ctx: Context, report: Report) -> PolicyResult:
@@ -234,14 +246,14 @@ def running(ctx: Context, report: Report) -> PolicyResult:
         reason=state.value,
         message="",
         phase=state.value,
-        apply=supporting_objects(ctx),
+        writes=ObjectWrites(apply=supporting_objects(ctx)),
         requeue_after_ms=settings.status_poll_ms if state is RunState.RUNNING else settings.start_poll_ms,
     )
     match state:
         case RunState.RUNNING:
             return _copying(ctx, report, base)
         case RunState.STARTING:
-            return replace(_STARTING, apply=base.apply, requeue_after_ms=base.requeue_after_ms)
+            return replace(_STARTING, writes=base.writes, requeue_after_ms=base.requeue_after_ms)
         case RunState.RECOVERING:
             return replace(base, message="the driver is recovering from the ledger", reconciling=True)
         case RunState.FAILED:
@@ -254,31 +266,9 @@ def running(ctx: Context, report: Report) -> PolicyResult:
 
 def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
     """A running driver is ready as soon as one executor runs."""
-    count = report.assigned_partitions
-    message = f"copying {count} topic-partition{'' if count == 1 else 's'}"
-    message += "; a restart for the new defaults of the operator is pending" if ctx.pods.is_rollout_pending else ""
     executors = None if ctx.sink.is_local else ctx.scaling.executors
-    if executors is not None and report.executor_denial is not None:
-        return replace(
-            base,
-            reason=Reason.EXECUTORS_DENIED,
-            message=f"{executors.running} of {executors.desired} executors are running, and no other can be created: "
-            f"{report.executor_denial}. Restore the ClusterRole {ctx.settings.driver_cluster_role} and the RoleBinding "
-            f"{names.role_binding_name(ctx.sink.name)}; the chart and the operator create them",
-            stalled=True,
-            event=EventType.WARNING,
-        )
-    if executors is not None and executors.is_incomplete and report.executor_rejection is not None:
-        return replace(
-            base,
-            reason=Reason.EXECUTORS_REJECTED,
-            message=f"{executors.running} of {executors.desired} executors are running, and the API server rejects the "
-            f"next one: {report.executor_rejection}. Increase the quota, or correct what the admission policy or "
-            "webhook rejects; Spark retries every second",
-            reconciling=True,
-            event=EventType.WARNING,
-            requeue_after_ms=_NOT_STARTED_POLL_MS,
-        )
+    if executors is not None and (rejected := _executors_are_rejected(ctx, report, executors, base)) is not None:
+        return rejected
     if report.no_progress_ms is not None:
         return replace(
             base,
@@ -288,17 +278,15 @@ def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
             "its log and those of the executors. Without progress the kubelet restarts it after 17 minutes",
             event=EventType.WARNING,
         )
+    count = report.assigned_partitions
+    message = f"copying {count} topic-partition{'' if count == 1 else 's'}"
+    message += "; a restart for the new defaults of the operator is pending" if ctx.pods.is_rollout_pending else ""
+    ready = replace(base, ready=ConditionStatus.TRUE, message=message, event=EventType.NORMAL)
     if executors is None or not executors.is_incomplete:
-        return replace(base, ready=ConditionStatus.TRUE, message=message, event=EventType.NORMAL)
-    failure = executors.failure
+        return ready
     if executors.running:
-        return replace(
-            base,
-            ready=ConditionStatus.TRUE,
-            message=f"{message}; {executors.message()}",
-            event=EventType.NORMAL,
-            requeue_after_ms=_NOT_STARTED_POLL_MS,
-        )
+        return replace(ready, message=f"{message}; {executors.message()}", requeue_after_ms=_NOT_STARTED_POLL_MS)
+    failure = executors.failure
     by_user = failure is not None and failure.category is FailureCategory.USER
     return replace(
         base,
@@ -312,6 +300,34 @@ def _copying(ctx: Context, report: Report, base: PolicyResult) -> PolicyResult:
     )
 
 
+def _executors_are_rejected(
+    ctx: Context, report: Report, executors: ExecutorState, base: PolicyResult
+) -> PolicyResult | None:
+    """The API server denies the driver all executors, or rejects the next one."""
+    count = f"{executors.running} of {executors.desired} executors are running"
+    if report.executor_denial is not None:
+        return replace(
+            base,
+            reason=Reason.EXECUTORS_DENIED,
+            message=f"{count}, and no other can be created: {report.executor_denial}. Restore the ClusterRole "
+            f"{ctx.settings.driver_cluster_role} and the RoleBinding {names.role_binding_name(ctx.sink.name)}; the "
+            "chart and the operator create them",
+            stalled=True,
+            event=EventType.WARNING,
+        )
+    if executors.is_incomplete and report.executor_rejection is not None:
+        return replace(
+            base,
+            reason=Reason.EXECUTORS_REJECTED,
+            message=f"{count}, and the API server rejects the next one: {report.executor_rejection}. Increase the "
+            "quota, or correct what the admission policy or webhook rejects; Spark retries every second",
+            reconciling=True,
+            event=EventType.WARNING,
+            requeue_after_ms=_NOT_STARTED_POLL_MS,
+        )
+    return None
+
+
 def restart(ctx: Context, driver: Json, reason: str, cause: str) -> PolicyResult:
     """Terminates the driver; the next one follows."""
     return PolicyResult(
@@ -320,6 +336,6 @@ def restart(ctx: Context, driver: Json, reason: str, cause: str) -> PolicyResult
         phase="Stopping",
         reconciling=True,
         terminating_attempt=True,
-        delete=delete_pod(ctx, driver),
+        writes=ObjectWrites(delete=delete_pod(ctx, driver)),
         event=EventType.NORMAL,
     )

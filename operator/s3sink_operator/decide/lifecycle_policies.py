@@ -13,7 +13,7 @@ from s3sink_operator.decide.operations import is_all_published, run_operation
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.reasons import Reason
 from s3sink_operator.status_model import ConditionStatus
-from s3sink_operator.types import EventType, Operation, annotation, is_terminating
+from s3sink_operator.types import EventType, ObjectWrites, Operation, annotation, is_terminating
 from sink_job.api.enums import DeletionPolicy, DesiredState
 from sink_job.api.report import Report, RunState
 
@@ -74,7 +74,8 @@ def sink_is_deleted(ctx: Context) -> PolicyResult | None:
     message = f"deletionPolicy {operation} runs before the sink is removed; deletionPolicy: Retain removes it at once"
     result = run_operation(ctx, operation.value, message=message)
     if result.published:
-        return replace(result, finalizers=_other_finalizers(ctx), delete=())  # the pod is deleted with the sink
+        # The pod is deleted with the sink.
+        return replace(result, writes=ObjectWrites(finalizers=_other_finalizers(ctx)))
     return replace(result, phase="Deleting", requeue_after_ms=min(left, result.requeue_after_ms or left))
 
 
@@ -125,7 +126,7 @@ def spec_is_invalid(ctx: Context) -> PolicyResult | None:
         phase="Failed",
         stalled=True,
         terminating_attempt=terminate,
-        delete=delete_pod(ctx, ctx.pods.driver) if terminate else (),
+        writes=ObjectWrites(delete=delete_pod(ctx, ctx.pods.driver) if terminate else ()),
         event=EventType.WARNING,
     )
 
@@ -153,7 +154,7 @@ def sink_conflicts(ctx: Context) -> PolicyResult | None:
         phase="Failed",
         stalled=True,
         terminating_attempt=True,
-        delete=[*delete_pod(ctx, ctx.pods.driver), *delete_pod(ctx, ctx.pods.operation)],
+        writes=ObjectWrites(delete=[*delete_pod(ctx, ctx.pods.driver), *delete_pod(ctx, ctx.pods.operation)]),
         event=EventType.WARNING,
     )
 
@@ -191,13 +192,13 @@ def sink_is_paused(ctx: Context) -> PolicyResult | None:
             phase="Stopping",
             reconciling=True,
             terminating_attempt=True,
-            delete=[*delete_pod(ctx, ctx.pods.driver), *delete_pod(ctx, ctx.pods.operation)],
+            writes=ObjectWrites(delete=[*delete_pod(ctx, ctx.pods.driver), *delete_pod(ctx, ctx.pods.operation)]),
         )
     return PolicyResult(
         reason=Reason.PAUSED,
         message=f"{source} is Paused: open objects stay open, the next start resumes after the last round",
         phase="Paused",
-        apply=supporting_objects(ctx),
+        writes=ObjectWrites(apply=supporting_objects(ctx)),
         event=EventType.NORMAL,
     )
 
@@ -220,13 +221,13 @@ def sink_is_stopped(ctx: Context) -> PolicyResult | None:
             message=f"{source} is Stopped: deleting the operation pod",
             phase="Stopping",
             reconciling=True,
-            delete=delete_pod(ctx, ctx.pods.operation),
+            writes=ObjectWrites(delete=delete_pod(ctx, ctx.pods.operation)),
         )
     return PolicyResult(
         reason=Reason.STOPPED,
         message=f"{source} is Stopped: no objects are open",
         phase="Stopped",
-        apply=supporting_objects(ctx),
+        writes=ObjectWrites(apply=supporting_objects(ctx)),
         event=EventType.NORMAL,
     )
 
@@ -245,7 +246,7 @@ def _remove_finalizer(ctx: Context, message: str, event: EventType) -> PolicyRes
         message=message,
         phase="Deleting",
         reconciling=True,
-        finalizers=_other_finalizers(ctx),
+        writes=ObjectWrites(finalizers=_other_finalizers(ctx)),
         event=event,
     )
 

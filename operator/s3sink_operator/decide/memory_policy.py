@@ -21,7 +21,17 @@ from s3sink_operator.memory_sizing import Pace
 from s3sink_operator.objects.pods import actual_memory
 from s3sink_operator.pod_failures import is_admission_denial
 from s3sink_operator.reasons import Reason
-from s3sink_operator.types import REPLACEMENT_KIND, Json, Rejection, Replacement, Resize, is_terminating, to_ms, uid_of
+from s3sink_operator.types import (
+    REPLACEMENT_KIND,
+    Json,
+    ObjectWrites,
+    Rejection,
+    Replacement,
+    Resize,
+    is_terminating,
+    to_ms,
+    uid_of,
+)
 from sink_job.api.quantities import format_size
 from sink_job.api.report import RunState
 
@@ -54,7 +64,9 @@ def memory_has_changed(ctx: Context) -> PolicyResult | None:
             return _restart(ctx, driver, cause, replace(steady, sizing=plan))
     if plan.reason is not None or ctx.memory.has_edited_bounds:
         by_defaults = plan.reason is not None and ctx.memory.has_edited_bounds and ctx.memory.has_changed_by_defaults
-        steady = replace(steady, apply=supporting_objects(ctx, memory=plan.size, by_defaults=by_defaults))
+        steady = replace(
+            steady, writes=ObjectWrites(apply=supporting_objects(ctx, memory=plan.size, by_defaults=by_defaults))
+        )
     if ctx.sink.is_local:
         return _of_driver(ctx, driver, steady, plan.size)
     return _of_executors(ctx, steady, plan.size) if follows else steady
@@ -69,9 +81,10 @@ def _restart(ctx: Context, driver: Json, cause: str, steady: PolicyResult) -> Po
     replacement = _replacement(ctx, driver)
     left = ctx.rejected_for_ms(REPLACEMENT_KIND, driver["metadata"]["name"])
     if left is not None:
-        return _requeued(replace(kept, replacement=replacement), left)
+        return _requeued(replace(kept, writes=replace(kept.writes, replacement=replacement)), left)
     result = driver_policies.restart(ctx, driver, Reason.MEMORY_CHANGED, cause)
-    return _in_turn(ctx, replace(result, sizing=steady.sizing, replacement=replacement), kept)
+    writes = replace(result.writes, replacement=replacement)
+    return _in_turn(ctx, replace(result, sizing=steady.sizing, writes=writes), kept)
 
 
 def _replacement(ctx: Context, driver: Json) -> Replacement:
@@ -84,9 +97,7 @@ def _in_turn(ctx: Context, result: PolicyResult, waiting: PolicyResult) -> Polic
     """`result`, which makes the sink unavailable; but `waiting` until its turn in the rollout of changed defaults."""
     if not ctx.memory.has_changed_by_defaults or driver_policies.is_not_ready(ctx):
         return result
-    return (
-        replace(result, starts_rollout=True) if ctx.observed.rollout.is_open else replace(waiting, waits_for_turn=True)
-    )
+    return result.starting_rollout() if ctx.observed.rollout.is_open else replace(waiting, waits_for_turn=True)
 
 
 def _bounds(ctx: Context) -> str:
@@ -110,7 +121,7 @@ def _of_driver(ctx: Context, driver: Json, steady: PolicyResult, size: int) -> P
     if limit != size:
         rejection = _invalid_resize(ctx, driver)
         if rejection is None:
-            return replace(steady, resize=_resizes(ctx, [driver], size))
+            return _with_resizes(ctx, steady, [driver], size)
         left = 0 if size > limit else _until_restart(ctx)
         if left > 0:
             return _requeued(steady, left)
@@ -156,10 +167,11 @@ def _of_executors(ctx: Context, steady: PolicyResult, allocated: int) -> PolicyR
             waits.append(failure.left_ms)
         elif failure is not None:
             replaced.append(pod)
-    result = replace(steady, resize=_resizes(ctx, resizable, size))
+    result = _with_resizes(ctx, steady, resizable, size)
     has_all = len(pods) >= ctx.scaling.desired
     if replaced and has_all and _applied(ctx) == allocated:
-        result = _in_turn(ctx, replace(result, delete=delete_pod(ctx, replaced[0])), result)
+        writes = replace(result.writes, delete=delete_pod(ctx, replaced[0]))
+        result = _in_turn(ctx, replace(result, writes=writes), result)
     return _requeued(result, min(waits)) if waits else result
 
 
@@ -191,16 +203,17 @@ def _resize_failure(ctx: Context, pod: Json) -> _ResizeFailure | None:
     return None
 
 
-def _resizes(ctx: Context, pods: Sequence[Json], size: int) -> Sequence[Resize]:
-    """The resizes to `size` bytes. Smaller ones only after the driver has applied that size: no task has more then.
-    A rejected one is retried after a while."""
+def _with_resizes(ctx: Context, result: PolicyResult, pods: Sequence[Json], size: int) -> PolicyResult:
+    """The result with the resizes of `pods` to `size` bytes. Smaller ones only after the driver has applied that size:
+    no task has more then. A rejected one is retried after a while."""
     applied = _applied(ctx)
-    return [
+    resizes = [
         Resize(pod=pod["metadata"]["name"], uid=uid_of(pod), container=objects.CONTAINER, memory=size)
         for pod in pods
         if (objects.memory_limit(pod) or 0) < size or (applied is not None and applied <= size)
         if ctx.rejected_for_ms("pods/resize", pod["metadata"]["name"]) is None
     ]
+    return replace(result, writes=replace(result.writes, resize=resizes))
 
 
 def _applied(ctx: Context) -> int | None:

@@ -14,27 +14,29 @@ from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
 from s3sink_operator.objects import operation_of
 from s3sink_operator.reasons import Reason
-from s3sink_operator.types import EventType, Json, annotation, is_terminating
+from s3sink_operator.types import EventType, Json, ObjectWrites, annotation, is_terminating
 
 
 def run_operation(ctx: Context, operation: str, *, message: str) -> PolicyResult:
     """The next step of `operation`. The driver terminates first: the operation pod runs alone."""
     base = PolicyResult(reason=Reason.STOPPING, message=message, phase="Stopping", reconciling=True)
     if ctx.pods.driver is not None:
-        return replace(base, terminating_attempt=True, delete=delete_pod(ctx, ctx.pods.driver))
+        return replace(base, terminating_attempt=True, writes=ObjectWrites(delete=delete_pod(ctx, ctx.pods.driver)))
     pod, digest = ctx.pods.operation, offset_reset.operation_hash(ctx, operation)
     left_ms = _backoff_left_ms(ctx, operation, digest)
     if pod is None:
         if left_ms is not None:
             return backing_off(ctx, left_ms, base)
-        return replace(base, apply=supporting_objects(ctx), create=[operation_pod(ctx, operation, digest)])
+        created = operation_pod(ctx, operation, digest)
+        return replace(base, writes=ObjectWrites(apply=supporting_objects(ctx), create=[created]))
+    deleted = replace(base, writes=ObjectWrites(delete=delete_pod(ctx, pod)))
     is_current = operation_of(pod) == operation and annotation(pod, names.SPEC_HASH_ANNOTATION) == digest
     if is_terminating(pod) or not is_current or ctx.sink.revision is None:
-        return replace(base, delete=delete_pod(ctx, pod))
+        return deleted
     if pod_failures.succeeded(pod):
-        return _succeeded(ctx, replace(base, delete=delete_pod(ctx, pod)), operation, pod)
+        return _succeeded(ctx, deleted, operation, pod)
     if pod_failures.termination_failure(pod) is not None:
-        return replace(base, delete=delete_pod(ctx, pod)) if left_ms is None else backing_off(ctx, left_ms, base)
+        return deleted if left_ms is None else backing_off(ctx, left_ms, base)
     failure = pod_failures.startup_failure(pod, ctx.observed.pod_event)
     return base if failure is None else replace(base, reason=failure.reason, message=failure.message)
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from s3sink_operator.memory_sizing import SizingPlan
 from s3sink_operator.status_model import ConditionStatus, OffsetResetStatus
-from s3sink_operator.types import Delete, EventType, Json, Replacement, Resize
+from s3sink_operator.types import NO_WRITES, EventType, ObjectWrites
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyResult:
-    """The result of one policy.
+    """The result of one policy. `writes` become those of the decision.
 
     `ready`: status of the condition Ready. `phase`: `progress.phase` of the status. `keep_status`: the status is not
-    written. `terminating_attempt`: the policy terminates the current attempt for `reason`. `starts_rollout`: it does so
-    for the rollout of new operator defaults. `waits_for_turn`: a change of the memory waits for that. `published`:
-    whether all open objects are published now; None leaves it unchanged. `replacement`: the driver that the policy
-    needs in place of the running one, which is only deleted if the API server accepts it. `requeue_after_ms`: the next
-    pass at the latest.
+    written. `terminating_attempt`: the policy terminates the current attempt for `reason`. `waits_for_turn`: a change
+    of the memory waits for the rollout of new operator defaults. `published`: whether all open objects are published
+    now; None leaves it unchanged. `requeue_after_ms`: the next pass at the latest.
     """
 
     ready: ConditionStatus = ConditionStatus.FALSE
@@ -30,17 +27,15 @@ class PolicyResult:
     stalled: bool = False
     keep_status: bool = False
     terminating_attempt: bool = False
-    starts_rollout: bool = False
     waits_for_turn: bool = False
-    apply: Sequence[Json] = ()
-    create: Sequence[Json] = ()
-    delete: Sequence[Delete] = ()
-    resize: Sequence[Resize] = ()
-    finalizers: Sequence[str] | None = None
+    writes: ObjectWrites = NO_WRITES
     event: EventType | None = None
     node_lost_time: int | None = None
     sizing: SizingPlan | None = None
     offset_reset: OffsetResetStatus | None = None
     published: bool | None = None
-    replacement: Replacement | None = None
     requeue_after_ms: int | None = None
+
+    def starting_rollout(self) -> PolicyResult:
+        """This result, which restarts the driver for the rollout of new operator defaults."""
+        return replace(self, writes=replace(self.writes, starts_rollout=True))

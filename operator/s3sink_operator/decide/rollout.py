@@ -168,13 +168,13 @@ def halted_condition(ctx: Context, result: PolicyResult) -> Condition | None:
 def status_after(ctx: Context, result: PolicyResult) -> RolloutStatus | None:
     """The section of the status after this pass. It precedes the deletion of the driver."""
     template = objects.template_hash(ctx.settings)
-    if result.starts_rollout:
+    if result.writes.starts_rollout:
         start = ctx.now // 1000 * 1000
         return RolloutStatus(template=template, start_time=start, degraded=_was_degraded(ctx) or None)
     previous = ctx.previous.status.rollout
     if previous is None or ctx.sink.desired_state[0] is not DesiredState.RUNNING or ctx.sink.deletion_ms is not None:
         return None
-    if ctx.pods.driver is not None and result.delete and not ctx.pods.has_current_driver:
+    if ctx.pods.driver is not None and result.writes.delete and not ctx.pods.has_current_driver:
         # Restarted by the user, or because it is not Ready: what follows is not made unavailable by the rollout.
         return None if previous.available_time else previous.model_copy(update={"start_time": ctx.now // 1000 * 1000})
     if _availability_left_ms(ctx, result) == 0:
@@ -203,7 +203,7 @@ def _availability_left_ms(ctx: Context, result: PolicyResult) -> int | None:
 
 def _waits(ctx: Context, result: PolicyResult) -> bool:
     is_pending = ctx.pods.is_rollout_pending or result.waits_for_turn
-    return is_pending and not result.delete and result.reason != Reason.RECONCILE_PAUSED
+    return is_pending and not result.writes.delete and result.reason != Reason.RECONCILE_PAUSED
 
 
 def is_degraded(ctx: Context, reason: str) -> bool:

@@ -100,8 +100,8 @@ def _is_published(ctx: Context, result: PolicyResult) -> bool:
         return result.published
     if ctx.pods.has_published_at_stop:
         return True
-    component = Component.DRIVER.value
-    creates_driver = any(pod["metadata"]["labels"].get(names.COMPONENT_LABEL) == component for pod in result.create)
+    components = {pod["metadata"]["labels"].get(names.COMPONENT_LABEL) for pod in result.writes.create}
+    creates_driver = Component.DRIVER.value in components
     return ctx.sink.published and ctx.pods.driver is None and not creates_driver
 
 
