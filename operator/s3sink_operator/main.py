@@ -82,49 +82,20 @@ async def _main(args: argparse.Namespace, options: Options) -> int:
         if (missing := await _missing_crd(api)) is not None:
             _log.error("%s", missing)
             return EXIT_LEASE_LOST
-        store, heartbeat = ObjectCache(options.namespace_bytes), WorkerHeartbeat()
+        settings = await _settings(args, options, api)
+        cache, heartbeat = ObjectCache(options.namespace_bytes), WorkerHeartbeat()
         queue: WorkQueue[SinkKey] = WorkQueue(time.monotonic, lambda key: key.namespace)
+        rollout = RolloutTracker(template_hash(settings), options.limit, cache, _now)
+        cache.on_sink = rollout.put
         reports: ReportClient = ProxyReportClient(api) if args.report_by == "Proxy" else DirectReportClient(http)
-        settings = Settings(
-            image=args.image,
-            image_pull_policy=args.image_pull_policy,
-            sink_defaults=options.defaults,
-            report_salt=secrets.token_hex(32),
-            cluster_id=args.cluster_id or await _cluster_id(api),
-            driver_cluster_role=args.driver_cluster_role,
-            node_lost_timeout_ms=options.node_lost_ms,
-            rollout_pause_ms=options.pause_ms,
-            version=_version(),
-            shrink_after_ms=options.shrink_after_ms,
-            run_as_user=options.run_as_user,
-            supports_resize="pods/resize" in await api.resources("v1"),
-        )
-        nodes = await _can_watch_nodes(api)
-        rollout = RolloutTracker(template_hash(settings), options.limit, store, _now)
-        store.on_sink = rollout.put
-        reconciler = Reconciler(
-            Observer(
-                api,
-                store,
-                reports,
-                PodEventReader(api),
-                TemplateChecker(api, settings),
-                OwnerChecker(api, settings.cluster_id),
-                settings.sink_defaults,
-                options.restrictions,
-            ),
-            DecisionApplier(api, store, _now),
-            settings,
-            _now,
-            rollout,
-            resync_s=options.resync_s,
-        )
+        reconciler = _reconciler(api, cache, reports, rollout, settings, options)
+        registry = handlers.build_registry(client, cache, queue, nodes=await _can_watch_nodes(api))
         stop, started = asyncio.Event(), asyncio.Event()
         _stop_on_signals(stop)
 
         async def work() -> None:
             watching = kopf.operator(
-                registry=handlers.build_registry(client, store, queue, nodes=nodes),
+                registry=registry,
                 settings=handlers.kopf_settings(args.selector),
                 standalone=True,
                 clusterwide=not args.namespace,
@@ -134,7 +105,7 @@ async def _main(args: argparse.Namespace, options: Options) -> int:
             )
             await _run_workers(watching, started, args.workers, queue, reconciler, heartbeat, stop)
 
-        async with serve(args.port, heartbeat, store, queue, rollout) as port:
+        async with serve(args.port, heartbeat, cache, queue, rollout) as port:
             _log.info("serving metrics and health on port %d", port)
             if args.lease_namespace:
                 heartbeat.waiting = True
@@ -142,6 +113,46 @@ async def _main(args: argparse.Namespace, options: Options) -> int:
             else:
                 working = work()
             return await _run_until_stopped(stop, working, heartbeat)
+
+
+async def _settings(args: argparse.Namespace, options: Options, api: KubeApi) -> Settings:
+    """The settings from the command line, and from what the API server supports."""
+    return Settings(
+        image=args.image,
+        image_pull_policy=args.image_pull_policy,
+        sink_defaults=options.defaults,
+        report_salt=secrets.token_hex(32),
+        cluster_id=args.cluster_id or await _cluster_id(api),
+        driver_cluster_role=args.driver_cluster_role,
+        node_lost_timeout_ms=options.node_lost_ms,
+        rollout_pause_ms=options.pause_ms,
+        version=_version(),
+        shrink_after_ms=options.shrink_after_ms,
+        run_as_user=options.run_as_user,
+        supports_resize="pods/resize" in await api.resources("v1"),
+    )
+
+
+def _reconciler(
+    api: KubeApi,
+    cache: ObjectCache,
+    reports: ReportClient,
+    rollout: RolloutTracker,
+    settings: Settings,
+    options: Options,
+) -> Reconciler:
+    observer = Observer(
+        api,
+        cache,
+        reports,
+        PodEventReader(api),
+        TemplateChecker(api, settings),
+        OwnerChecker(api, settings.cluster_id),
+        settings.sink_defaults,
+        options.restrictions,
+    )
+    applier = DecisionApplier(api, cache, _now)
+    return Reconciler(observer, applier, settings, _now, rollout, resync_s=options.resync_s)
 
 
 async def _run_until_stopped(stop: asyncio.Event, working: Any, heartbeat: WorkerHeartbeat) -> int:

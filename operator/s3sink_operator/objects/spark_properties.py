@@ -31,13 +31,11 @@ def spark_properties(
     `spark.authenticate` for each application and passes it to executors through their environment.
     """
     spec = sink.spec
-    heap = memory_budget.heap_of(spec.executor.cores)
     overhead = memory_budget.executor_overhead(memory, cores=spec.executor.cores)
-    name = names.attempt_name(sink.name, attempt)
-    ours = {
+    application = {
         "spark.master": f"k8s://{API_SERVER}",
         "spark.submit.deployMode": "client",
-        "spark.app.id": name,
+        "spark.app.id": names.attempt_name(sink.name, attempt),
         "spark.app.name": f"s3sink-{sink.sink_id}",
         "spark.driver.bindAddress": "0.0.0.0",
         "spark.driver.host": "${POD_IP}",
@@ -46,11 +44,27 @@ def spark_properties(
         "spark.blockManager.port": str(BLOCK_MANAGER_PORT),
         "spark.executor.instances": str(executors or spec.executor.instances),
         "spark.executor.cores": str(spec.executor.cores),
-        "spark.executor.memory": f"{heap // MI}m",
+        "spark.executor.memory": f"{memory_budget.heap_of(spec.executor.cores) // MI}m",
         "spark.executor.memoryOverhead": f"{overhead // MI}m",
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
+        "spark.speculation": "false",
+    }
+    ours = application | _kubernetes_properties(sink, settings, attempt=attempt)
+    return dict(sorted((spec.spark_conf | ours).items()))
+
+
+def _kubernetes_properties(sink: Sink, settings: Settings, *, attempt: int) -> dict[str, str]:
+    """How Spark makes the executor pods.
+
+    Executors get their settings from the driver and have no persistent volumes and no service, so the driver requires
+    permissions for pods only.
+    """
+    spec = sink.spec
+    properties = {
         "spark.kubernetes.namespace": sink.namespace,
         "spark.kubernetes.driver.pod.name": names.driver_pod_name(sink.name),
-        "spark.kubernetes.executor.podNamePrefix": name,
+        "spark.kubernetes.executor.podNamePrefix": names.attempt_name(sink.name, attempt),
         "spark.kubernetes.executor.podTemplateFile": EXECUTOR_TEMPLATE_FILE,
         "spark.kubernetes.executor.podTemplateContainerName": "s3sink",
         "spark.kubernetes.container.image": spec.image or settings.image,
@@ -58,21 +72,17 @@ def spark_properties(
         "spark.kubernetes.authenticate.executor.serviceAccountName": service_account_of(sink),
         "spark.kubernetes.authenticate.oauthTokenFile": f"{ACCOUNT_DIR}/token",
         "spark.kubernetes.authenticate.caCertFile": f"{ACCOUNT_DIR}/ca.crt",
-        "spark.authenticate": "true",
-        "spark.network.crypto.enabled": "true",
-        "spark.speculation": "false",
-        # Executors get their settings from the driver and have no persistent volumes and no service, so the driver
-        # requires permissions for pods only.
         "spark.kubernetes.executor.disableConfigMap": "true",
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
     }
     if cpu := requested_cpu(spec.executor.pod_template):
-        ours["spark.kubernetes.executor.request.cores"] = cpu
+        properties["spark.kubernetes.executor.request.cores"] = cpu
     if spec.image_pull_secrets:
-        ours["spark.kubernetes.container.image.pullSecrets"] = ",".join(ref.name for ref in spec.image_pull_secrets)
-    return dict(sorted((spec.spark_conf | ours).items()))
+        secrets = ",".join(reference.name for reference in spec.image_pull_secrets)
+        properties["spark.kubernetes.container.image.pullSecrets"] = secrets
+    return properties
 
 
 def _pull_policy(sink: Sink, settings: Settings) -> str:
