@@ -1,4 +1,4 @@
-"""containerd, which runs a node's containers: in the node's capsule, with a store of images that outlives the node.
+"""containerd, which runs a node's containers in the node's namespaces, with a store of images that outlives the node.
 
 The store is the cache's, so that an image is unpacked once a machine. What runs belongs to one node: whatever a node
 before it has left in the store (a killed one takes nothing back) is removed before kubelet can see it.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from devtools.images import Image
 from devtools.kube.host_packages import cni_folder, find_program
-from devtools.kube.node_namespaces import Capsule
+from devtools.kube.node_namespaces import NodeNamespaces
 from devtools.processes import Process, ServerFailedError, wait_until
 from sink_job.spark.cache import cache_dir
 
@@ -53,10 +53,10 @@ _NEEDLESS = tuple(f"io.containerd.snapshotter.v1.{name}" for name in ("btrfs", "
 
 
 class Containerd:
-    """containerd in `capsule`, its state in `folder`, its store of images in `store`; `pause` holds pods together."""
+    """containerd in `namespaces`, its state in `folder`, its images in `store`; `pause` holds pods together."""
 
-    def __init__(self, capsule: Capsule, folder: Path, store: Path, *, pause: str) -> None:
-        self._capsule = capsule
+    def __init__(self, namespaces: NodeNamespaces, folder: Path, store: Path, *, pause: str) -> None:
+        self._namespaces = namespaces
         self._folder = folder
         self._store = store
         self._pause = pause
@@ -113,7 +113,7 @@ class Containerd:
 
     def _start(self, *, with_pods: bool) -> None:
         config = self._write_config(with_pods=with_pods)
-        command = self._capsule.inside(find_program("containerd") or "containerd", "-c", config, "-l", "warn")
+        command = self._namespaces.inside(find_program("containerd") or "containerd", "-c", config, "-l", "warn")
         process = Process(command, log=self._folder / "containerd.log", cwd=self._folder)
         self._process = process
         try:

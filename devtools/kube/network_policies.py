@@ -1,4 +1,4 @@
-"""Enforces the NetworkPolicies of a node, as a CNI plug-in with that ability does: kube-router, in the node's capsule.
+"""Enforces the NetworkPolicies of a node, as a CNI plug-in with that ability does: kube-router, in its namespaces.
 
 The node's own plug-in (ptp) ignores NetworkPolicies. kube-router makes rules of iptables from them for the traffic of
 pods. Ports are compared after the translation of service addresses.
@@ -28,7 +28,7 @@ def enforced(cluster: NodeCluster) -> Iterator[Process]:
     host_packages.require(host_packages.Machine.here(PROGRAMS, cni=False))
     kubeconfig = cluster.folder() / "kube-router.kubeconfig"
     write_kubeconfig(kubeconfig, cluster.user("kube-router", ["system:masters"]))
-    command = cluster.capsule.inside(
+    command = cluster.namespaces.inside(
         kube_router(),
         f"--kubeconfig={kubeconfig}",
         f"--hostname-override={NODE}",
@@ -47,4 +47,4 @@ def enforced(cluster: NodeCluster) -> Iterator[Process]:
         process.kill()
         # kube-proxy has a table of its own: these are the rules of kube-router alone.
         for words in (["--flush"], ["--delete-chain"]):
-            cluster.capsule.run(host_packages.find_program("iptables") or "iptables", *words)
+            cluster.namespaces.run(host_packages.find_program("iptables") or "iptables", *words)

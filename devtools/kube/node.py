@@ -1,5 +1,5 @@
-"""A real Kubernetes of one node: the control plane on the machine, and in a capsule containerd, kubelet, kube-proxy and
-CoreDNS, so that pods run, reach each other, services by name, and servers of the machine at `host`.
+"""A real Kubernetes of one node: the control plane on the machine, and in kernel namespaces containerd, kubelet,
+kube-proxy and CoreDNS, so that pods run, reach each other, services by name, and servers of the machine at `host`.
 
 `python -m devtools.kube.node up` leaves one running with the project's images in it and says where its kubeconfig is;
 `load` loads rebuilt images, `down` ends it, `status` shows its state.
@@ -26,7 +26,7 @@ from devtools.kube.build import Programs, kubernetes_programs
 from devtools.kube.client import Json
 from devtools.kube.containerd import Containerd, image_store
 from devtools.kube.control_plane import CONTROLLERS, ControlPlane, write_kubeconfig
-from devtools.kube.node_namespaces import Capsule, capsule
+from devtools.kube.node_namespaces import NodeNamespaces, node_namespaces
 from devtools.processes import Process, ServerFailedError, in_session, wait_until
 from sink_job.spark.cache import cache_dir
 
@@ -47,7 +47,7 @@ _DOMAIN = "cluster.local"
 
 
 class NodeCluster(ControlPlane):
-    """A control plane whose pods run, in `capsule`; `store` keeps images, of which `pause` holds pods together.
+    """A control plane whose pods run, in kernel `namespaces`. `store` has images; `pause` holds pods together.
 
     `host` is the address by which pods reach what listens on this machine, `images` are there without a registry.
     """
@@ -55,23 +55,23 @@ class NodeCluster(ControlPlane):
     def __init__(
         self,
         folder: Path,
-        capsule: Capsule,
+        namespaces: NodeNamespaces,
         store: Path,
         *,
         pause: Image,
         images: Sequence[Image] = (),
         crds: Sequence[Json] = (),
     ) -> None:
-        super().__init__(folder, crds=crds, controllers=_NODE_CONTROLLERS, address=capsule.addresses.host)
-        self.capsule = capsule
+        super().__init__(folder, crds=crds, controllers=_NODE_CONTROLLERS, address=namespaces.addresses.host)
+        self.namespaces = namespaces
         self.images = (pause, *images)
-        self.containerd = Containerd(capsule, folder, store, pause=pause.name)
+        self.containerd = Containerd(namespaces, folder, store, pause=pause.name)
         self._options = self._api_server_options()
 
     @property
     def host(self) -> str:
         """This machine, as pods reach it."""
-        return self.capsule.addresses.host
+        return self.namespaces.addresses.host
 
     @property
     def programs(self) -> Programs:
@@ -99,12 +99,12 @@ class NodeCluster(ControlPlane):
     def start_kubelet(self) -> None:
         """Starts kubelet where it does not run; the containers that run are its own again."""
         program = self.programs.component("kubelet")
-        command = self.capsule.inside(
+        command = self.namespaces.inside(
             program,
             f"--config={self._write_kubelet_config()}",
             f"--kubeconfig={self._kubeconfig_of('kubelet', f'system:node:{NODE}', 'system:nodes')}",
             f"--hostname-override={NODE}",
-            f"--node-ip={self.capsule.addresses.node}",
+            f"--node-ip={self.namespaces.addresses.node}",
             f"--root-dir={self.folder() / 'kubelet'}",
         )
         self._run("kubelet", command)
@@ -115,12 +115,12 @@ class NodeCluster(ControlPlane):
 
     def processes_of(self, pod: Json) -> list[int]:
         """The processes of the first container of a running pod, by the ids that this machine gives them."""
-        group = self.capsule.group_of(_container_id(pod))
+        group = self.namespaces.group_of(_container_id(pod))
         return [int(line) for line in (group / "cgroup.procs").read_text().split()]
 
     def memory_limit_of(self, pod: Json) -> int:
         """What the kernel lets the first container of a running pod have, in bytes."""
-        group = self.capsule.group_of(_container_id(pod))
+        group = self.namespaces.group_of(_container_id(pod))
         files = [group / name for name in ("memory.limit_in_bytes", "memory.max") if (group / name).exists()]
         return int(files[0].read_text())
 
@@ -150,10 +150,10 @@ class NodeCluster(ControlPlane):
         corefile = self.folder() / "Corefile"
         kubeconfig = self.kubeconfig()
         corefile.write_text(
-            f".:53 {{\n bind {self.capsule.addresses.node}\n errors\n"
+            f".:53 {{\n bind {self.namespaces.addresses.node}\n errors\n"
             f" kubernetes {_DOMAIN} {{\n  kubeconfig {kubeconfig}\n  ttl 0\n }}\n}}\n"
         )
-        self._run("coredns", self.capsule.inside(self.programs.component("coredns"), "-conf", corefile))
+        self._run("coredns", self.namespaces.inside(self.programs.component("coredns"), "-conf", corefile))
 
     def _start_proxy(self) -> None:
         """What makes addresses of services lead to pods."""
@@ -161,8 +161,8 @@ class NodeCluster(ControlPlane):
             f"--kubeconfig={self._kubeconfig_of('proxy', 'system:kube-proxy')}",
             f"--hostname-override={NODE}",
             "--proxy-mode=nftables",
-            f"--cluster-cidr={self.capsule.addresses.pods}",
-            f"--bind-address={self.capsule.addresses.node}",
+            f"--cluster-cidr={self.namespaces.addresses.pods}",
+            f"--bind-address={self.namespaces.addresses.node}",
             "--healthz-bind-address=127.0.0.1",
             "--metrics-bind-address=127.0.0.1",
             # Limits of the whole machine, which are not ours to set.
@@ -170,7 +170,7 @@ class NodeCluster(ControlPlane):
             "--conntrack-tcp-timeout-established=0",
             "--conntrack-tcp-timeout-close-wait=0",
         ]
-        self._run("kube-proxy", self.capsule.inside(self.programs.component("kube-proxy"), *words))
+        self._run("kube-proxy", self.namespaces.inside(self.programs.component("kube-proxy"), *words))
 
     def _api_server_options(self) -> list[str]:
         client = self._authority.client("kube-apiserver-kubelet-client", ["system:masters"])
@@ -190,7 +190,7 @@ class NodeCluster(ControlPlane):
 
     def _write_network(self) -> None:
         """Each pod has a cable of its own to the node, so that all it sends is routed and services work everywhere."""
-        ranges = [[{"subnet": self.capsule.addresses.pods}]]
+        ranges = [[{"subnet": self.namespaces.addresses.pods}]]
         addresses = {"type": "host-local", "dataDir": str(self.folder() / "addresses"), "ranges": ranges}
         plugin = {"type": "ptp", "ipMasq": False, "ipam": addresses | {"routes": [{"dst": "0.0.0.0/0"}]}}
         network: Json = {"cniVersion": "0.4.0", "name": "pods", "plugins": [plugin]}
@@ -201,12 +201,12 @@ class NodeCluster(ControlPlane):
         folder = self.folder()
         resolver = folder / "resolv.conf"
         resolver.write_text("")
-        tls = self._authority.server(NODE, self.capsule.addresses.node)
+        tls = self._authority.server(NODE, self.namespaces.addresses.node)
         disk = {"nodefs.available": "1%", "imagefs.available": "1%", "nodefs.inodesFree": "1%"}
         config: Json = {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
-            "address": self.capsule.addresses.node,
+            "address": self.namespaces.addresses.node,
             "authentication": {
                 "anonymous": {"enabled": False},
                 "webhook": {"enabled": True},
@@ -217,11 +217,11 @@ class NodeCluster(ControlPlane):
             "tlsPrivateKeyFile": str(tls.key),
             "containerRuntimeEndpoint": f"unix://{self.containerd.socket}",
             "cgroupDriver": "cgroupfs",
-            "cgroupRoot": self.capsule.cgroup,
+            "cgroupRoot": self.namespaces.cgroup,
             "failCgroupV1": False,
             "failSwapOn": False,
             "resolvConf": str(resolver),
-            "clusterDNS": [self.capsule.addresses.node],
+            "clusterDNS": [self.namespaces.addresses.node],
             "clusterDomain": _DOMAIN,
             "podLogsDir": str(folder / "pod-logs"),
             "volumePluginDir": str(folder / "volume-plugins"),
@@ -264,7 +264,7 @@ def node_cluster(
             temporary = tempfile.TemporaryDirectory(prefix="s3sink-node-", ignore_cleanup_errors=True)
             folder = Path(stack.enter_context(temporary))
         store = stack.enter_context(image_store())
-        inside = stack.enter_context(capsule(folder))
+        inside = stack.enter_context(node_namespaces(folder))
         yield stack.enter_context(NodeCluster(folder, inside, store, pause=pause, images=images, crds=crds))
 
 

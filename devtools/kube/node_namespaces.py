@@ -69,7 +69,7 @@ class Addresses:
         return str(_CABLES[4 * self.number + end])
 
 
-class Capsule:
+class NodeNamespaces:
     """Namespaces with `addresses`, started by `start` and ended, with all that runs in them, by `kill`."""
 
     def __init__(self, folder: Path) -> None:
@@ -81,7 +81,7 @@ class Capsule:
     @property
     def addresses(self) -> Addresses:
         if self._addresses is None:
-            raise ServerFailedError("the capsule is not started")
+            raise ServerFailedError("the namespaces of the node are not started: call start() first")
         return self._addresses
 
     @property
@@ -93,7 +93,7 @@ class Capsule:
         """Makes the namespaces and the network; `ServerFailedError` with the command that failed."""
         unshare = [_program("unshare"), "--mount", "--net", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
         command = [*unshare, "--propagation", "private", sys.executable, "-S", "-c", _INIT]
-        process = Process(command, log=self._folder / "capsule.log", cwd=self._folder)
+        process = Process(command, log=self._folder / "namespaces.log", cwd=self._folder)
         self._process = process
         try:
             wait_until(self._is_up, "namespaces", seconds=10, unless=process.failed)
@@ -181,15 +181,15 @@ class Capsule:
 
 
 @contextlib.contextmanager
-def capsule(folder: Path) -> Iterator[Capsule]:
-    """A started `Capsule`; control groups of killed runs are removed first."""
+def node_namespaces(folder: Path) -> Iterator[NodeNamespaces]:
+    """A started `NodeNamespaces`; control groups of killed runs are removed first."""
     sweep_cgroups()
-    each = Capsule(folder)
+    namespaces = NodeNamespaces(folder)
     try:
-        each.start()
-        yield each
+        namespaces.start()
+        yield namespaces
     finally:
-        each.kill()
+        namespaces.kill()
 
 
 def sweep_cgroups() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from devtools.kube.host_packages import Machine
-from devtools.kube.node_namespaces import Addresses, Capsule, capsule, sweep_cgroups
+from devtools.kube.node_namespaces import Addresses, NodeNamespaces, node_namespaces, sweep_cgroups
 from devtools.processes import Process, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -18,11 +18,11 @@ needs_root = pytest.mark.skipif(bool(reason := Machine.here().reason_against()),
 _KILLED = """
 import sys, time
 from pathlib import Path
-from devtools.kube.node_namespaces import Capsule
-capsule = Capsule(Path(sys.argv[1]))
-capsule.start()
-capsule.run("mount", "-t", "tmpfs", "tmpfs", "/mnt")
-print(capsule.addresses.number, flush=True)
+from devtools.kube.node_namespaces import NodeNamespaces
+namespaces = NodeNamespaces(Path(sys.argv[1]))
+namespaces.start()
+namespaces.run("mount", "-t", "tmpfs", "tmpfs", "/mnt")
+print(namespaces.addresses.number, flush=True)
 time.sleep(600)
 """
 
@@ -50,20 +50,20 @@ def test_what_apt_can_install_is_no_reason_against_a_node() -> None:
 
 
 @needs_root
-def test_two_capsules_run_side_by_side_and_each_reaches_the_machine(tmp_path: Path) -> None:
-    with capsule(_folder(tmp_path, "one")) as one, capsule(_folder(tmp_path, "other")) as other:
+def test_two_nodes_run_side_by_side_and_each_reaches_the_machine(tmp_path: Path) -> None:
+    with node_namespaces(_folder(tmp_path, "one")) as one, node_namespaces(_folder(tmp_path, "other")) as other:
         assert one.addresses != other.addresses
         for each in (one, other):
             assert each.addresses.host in each.run("ip", "route")
-        assert not Path("/run/of-a-capsule").exists()
-        one.run("touch", "/run/of-a-capsule")
-        assert not Path("/run/of-a-capsule").exists()
+        assert not Path("/run/of-a-node").exists()
+        one.run("touch", "/run/of-a-node")
+        assert not Path("/run/of-a-node").exists()
 
 
 @needs_root
 def test_kernel_settings_of_the_machine_stay_as_they_are(tmp_path: Path) -> None:
     before = Path("/proc/sys/vm/overcommit_memory").read_text()
-    with capsule(tmp_path) as inside:
+    with node_namespaces(tmp_path) as inside:
         assert inside.run("cat", "/proc/sys/vm/overcommit_memory").strip() == "1"
         inside.run("sh", "-c", "echo 2 > /proc/sys/vm/overcommit_memory")
         assert Path("/proc/sys/vm/overcommit_memory").read_text() == before
@@ -74,7 +74,7 @@ def test_a_killed_run_leaves_neither_process_nor_mount_nor_address(tmp_path: Pat
     log = tmp_path / "run.log"
     process = Process([sys.executable, "-c", _KILLED, tmp_path], log=log, cwd=Path.cwd())
     try:
-        wait_until(lambda: log.read_text().strip().isdigit(), "a capsule", seconds=20, unless=process.failed)
+        wait_until(lambda: log.read_text().strip().isdigit(), "namespaces", seconds=20, unless=process.failed)
         addresses = Addresses(int(log.read_text()))
         assert _links(addresses.link)
         process.kill_alone()
@@ -88,8 +88,8 @@ def test_a_killed_run_leaves_neither_process_nor_mount_nor_address(tmp_path: Pat
 
 
 @needs_root
-def test_what_runs_in_a_capsule_ends_with_it(tmp_path: Path) -> None:
-    inside = Capsule(tmp_path)
+def test_what_runs_in_the_namespaces_ends_with_them(tmp_path: Path) -> None:
+    inside = NodeNamespaces(tmp_path)
     inside.start()
     sleeper = Process(inside.inside("sleep", "600"), log=tmp_path / "sleep.log")
     inside.kill()
