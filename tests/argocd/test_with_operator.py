@@ -26,9 +26,9 @@ def act(cluster: Cluster, action: str) -> None:
 def test_a_new_sink_progresses_until_it_is_healthy() -> None:
     cluster = Cluster()
     assert health(cluster) == "Progressing"
-    cluster.settle()
+    cluster.converge()
     assert health(cluster) == "Progressing"
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert health(cluster) == "Healthy"
 
 
@@ -36,7 +36,7 @@ def test_an_edit_is_not_healthy_before_the_operator_observes_it() -> None:
     cluster = running()
     cluster.edit(rotation={"flushSize": 7})
     assert health(cluster) == "Progressing"
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert health(cluster) == "Healthy"
 
 
@@ -46,11 +46,11 @@ def test_a_sink_that_is_paused_or_stopped_by_an_action_is_suspended_until_it_is_
 ) -> None:
     cluster = running()
     act(cluster, action)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.status["desiredState"] == desired
     assert health(cluster) == "Suspended"
     act(cluster, "resume")
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert health(cluster) == "Healthy"
 
 
@@ -58,7 +58,7 @@ def test_the_action_restart_makes_another_attempt() -> None:
     cluster = running()
     before = cluster.driver["metadata"]["labels"][names.ATTEMPT_LABEL] if cluster.driver else None
     act(cluster, "restart")
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.driver is not None
     assert cluster.driver["metadata"]["labels"][names.ATTEMPT_LABEL] != before
     assert health(cluster) == "Healthy"
@@ -67,14 +67,14 @@ def test_the_action_restart_makes_another_attempt() -> None:
 def test_a_failure_that_requires_user_action_is_degraded() -> None:
     cluster = running()
     cluster.fail(BucketNotFound("there is no bucket archive"))
-    cluster.settle()
+    cluster.converge()
     assert health(cluster) == "Degraded"
 
 
 def test_a_failure_that_is_worth_another_try_progresses() -> None:
     cluster = running()
     cluster.fail(TransientError("Kafka did not answer"))
-    cluster.settle()
+    cluster.converge()
     assert health(cluster) == "Progressing"
 
 
@@ -84,21 +84,21 @@ def test_the_third_failure_in_a_row_is_degraded_until_the_sink_is_ready() -> Non
     for _ in range(3):
         failed = attempt(cluster)
         cluster.fail(TransientError("Kafka did not answer"))
-        cluster.settle()
+        cluster.converge()
         found.append(health(cluster))
         while attempt(cluster) == failed:
             cluster.wait(60_000)
-            cluster.settle()
+            cluster.converge()
         cluster.run(RunState.RECOVERING)
-        cluster.settle()
+        cluster.converge()
         found.append(health(cluster))
     assert found == ["Progressing", "Progressing", "Progressing", "Progressing", "Degraded", "Degraded"]
     cluster.run()
-    cluster.settle()
+    cluster.converge()
     assert health(cluster) == "Healthy"
 
 
 def test_a_spec_that_cannot_be_read_is_degraded() -> None:
     cluster = Cluster(document(partitioner={"type": "Time", "timezone": "Nowhere/Land", "duration": "1h"}))
-    cluster.settle()
+    cluster.converge()
     assert health(cluster) == "Degraded"

@@ -109,14 +109,15 @@ def parse_again(sink: Json) -> ParsedSink:
 
 @dataclass
 class Cluster:
-    """One sink and what belongs to it. `lingers`: a deleted pod takes its time to go."""
+    """One sink and what belongs to it. `objects`: by kind and name. `deletes_slowly`: a deleted pod
+    terminates for a minute. `is_removed`: the API server has removed the sink."""
 
     sink: Json = field(default_factory=document)
     settings: Settings = SETTINGS
     restrictions: SinkRestrictions = NO_RESTRICTIONS
     now: int = START
-    lingers: bool = False
-    things: dict[tuple[str, str], Json] = field(default_factory=dict)
+    deletes_slowly: bool = False
+    objects: dict[tuple[str, str], Json] = field(default_factory=dict)
     report: Report | Unreachable | None = None
     others: Sequence[SinkResources] = ()
     compares_topics: bool = True
@@ -126,27 +127,27 @@ class Cluster:
     rollout: RolloutGate = field(default_factory=RolloutGate)
     log: list[str] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
-    gone: bool = False
+    is_removed: bool = False
     namespace_terminating: bool = False
     owner: ObservedOwner | None = None
     load: MemoryReport = field(default_factory=lambda: LOAD)
     _uids: int = 0
 
-    # -- looking -------------------------------------------------------------------------------------------------------
+    # -- its state -----------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
         return str(self.sink["metadata"]["name"])
 
     def get(self, kind: str, name: str) -> Json | None:
-        return self.things.get((kind, name))
+        return self.objects.get((kind, name))
 
     @property
     def driver(self) -> Json | None:
         return self.get("Pod", names.driver_pod_name(self.name))
 
     @property
-    def task(self) -> Json | None:
+    def operation(self) -> Json | None:
         return self.get("Pod", names.operation_pod_name(self.name))
 
     @property
@@ -173,7 +174,7 @@ class Cluster:
             service_account=self.get("ServiceAccount", names.service_account_name(self.name)),
             role_binding=self.get("RoleBinding", names.role_binding_name(self.name)),
             driver=self.driver,
-            operation=self.task,
+            operation=self.operation,
             executors=self.executors if self.executors is not None else self._usual_executors(),
             report=self.report if self.driver is not None else None,
             competitors=self.others,
@@ -214,8 +215,8 @@ class Cluster:
 
     # -- the operator --------------------------------------------------------------------------------------------------
 
-    def look(self, writes: int | None = None) -> int:
-        """One look, of whose writes the first `writes` are done. How many there were."""
+    def reconcile(self, writes: int | None = None) -> int:
+        """One reconcile pass, of whose writes the first `writes` are done. Returns how many were done."""
         decision = self.decide()
         done = 0
         for write in self._writes(decision):
@@ -225,26 +226,27 @@ class Cluster:
             done += 1
         return done
 
-    def settle(self, *, most: int = 20) -> int:
-        """Looks until nothing is left to write, without time passing. The number of writes."""
+    def converge(self, *, max_passes: int = 20) -> int:
+        """Reconciles until nothing is left to write, without time passing. Returns the number of writes."""
         total = 0
-        for _ in range(most):
-            done = self.look()
+        for _ in range(max_passes):
+            done = self.reconcile()
             if not done:
                 return total
             total += done
-        raise AssertionError(f"nothing settles: {self.log[-12:]}")
+        raise AssertionError(f"it does not converge: {self.log[-12:]}")
 
-    def live(self, *, most: int = 40) -> int:
-        """Looks while the kubelet starts what there is and tasks succeed, until nothing happens any more."""
+    def converge_with_kubelet(self, *, max_passes: int = 40) -> int:
+        """Reconciles while the kubelet starts pods and operations succeed, until nothing changes any more. Returns the
+        number of writes."""
         total = 0
-        for _ in range(most):
-            done = self.look()
+        for _ in range(max_passes):
+            done = self.reconcile()
             moved = self.kubelet()
             total += done
             if not done and not moved:
                 return total
-        raise AssertionError(f"nothing settles: {self.log[-12:]}")
+        raise AssertionError(f"it does not converge: {self.log[-12:]}")
 
     def _writes(self, decision: Decision) -> Iterator[Any]:
         adds = decision.writes.finalizers is not None and names.FINALIZER in decision.writes.finalizers
@@ -254,8 +256,8 @@ class Cluster:
             yield lambda: self._status(decision.status or {})
         for each in decision.writes.apply:
             yield lambda each=each: self._apply(each)
-        for gone in decision.writes.delete:
-            yield lambda gone=gone: self._delete(gone)
+        for deletion in decision.writes.delete:
+            yield lambda deletion=deletion: self._delete(deletion)
         for size in decision.writes.resize:
             yield lambda size=size: self._resize(size)
         for pod in decision.writes.create:
@@ -272,24 +274,24 @@ class Cluster:
     def _finalizers(self, finalizers: Sequence[str]) -> None:
         self.sink["metadata"]["finalizers"] = list(finalizers)
         self.log.append(f"finalizers {len(finalizers)}")
-        self.gone = self.gone or ("deletionTimestamp" in self.sink["metadata"] and not finalizers)
+        self.is_removed = self.is_removed or ("deletionTimestamp" in self.sink["metadata"] and not finalizers)
 
     def _apply(self, obj: Json) -> None:
         key = obj["kind"], obj["metadata"]["name"]
-        self.things[key] = _merged(self.things.get(key, {}), obj)
+        self.objects[key] = _merged(self.objects.get(key, {}), obj)
         if "data" in obj:  # what the operator has written before and does not any more, the API server takes away
-            self.things[key]["data"] = dict(obj["data"])
+            self.objects[key]["data"] = dict(obj["data"])
         if obj["kind"] == "ServiceAccount":
-            self.things[key]["metadata"]["annotations"] = dict(obj["metadata"].get("annotations") or {})
-        self._named(self.things[key])
+            self.objects[key]["metadata"]["annotations"] = dict(obj["metadata"].get("annotations") or {})
+        self._named(self.objects[key])
         self.log.append(f"apply {obj['kind']}")
 
     def _create(self, pod: Json) -> None:
         key = pod["kind"], pod["metadata"]["name"]
-        assert key not in self.things, f"{key} is there already"
+        assert key not in self.objects, f"{key} is there already"
         made = copy.deepcopy(pod)
         made["status"] = {"phase": "Pending"}
-        self.things[key] = self._named(made)
+        self.objects[key] = self._named(made)
         self.log.append(f"create {pod['metadata']['name']}")
 
     def _named(self, obj: Json) -> Json:
@@ -298,24 +300,24 @@ class Cluster:
             obj["metadata"] |= {"uid": f"uid-{self._uids}", "creationTimestamp": to_timestamp(self.now)}
         return obj
 
-    def _delete(self, gone: Delete) -> None:
-        key = gone.kind, gone.name
-        if self._executor_named(gone.name) is not None:
-            self.executors = [each for each in self.executors or () if each["metadata"]["name"] != gone.name]
-            self.log.append(f"delete {gone.name}")
+    def _delete(self, deletion: Delete) -> None:
+        key = deletion.kind, deletion.name
+        if self._executor_named(deletion.name) is not None:
+            self.executors = [each for each in self.executors or () if each["metadata"]["name"] != deletion.name]
+            self.log.append(f"delete {deletion.name}")
             return
-        there = self.things.get(key)
+        there = self.objects.get(key)
         assert there is not None, f"{key} is not there"
-        assert there["metadata"]["uid"] == gone.uid
-        self.log.append(f"delete {gone.name}{' by force' if gone.grace_s == 0 else ''}")
-        if self.lingers and gone.grace_s != 0:
+        assert there["metadata"]["uid"] == deletion.uid
+        self.log.append(f"delete {deletion.name}{' by force' if deletion.grace_s == 0 else ''}")
+        if self.deletes_slowly and deletion.grace_s != 0:
             there["metadata"]["deletionTimestamp"] = to_timestamp(self.now + 60_000)
         else:
             self.remove(*key)
 
     def _resize(self, size: Resize) -> None:
         executor = self._executor_named(size.pod)
-        pod = self.things[("Pod", size.pod)] if executor is None else executor
+        pod = self.objects[("Pod", size.pod)] if executor is None else executor
         assert pod["metadata"]["uid"] == size.uid
         container = next(each for each in pod["spec"]["containers"] if each["name"] == size.container)
         for kind in ("requests", "limits"):
@@ -329,13 +331,13 @@ class Cluster:
 
     def remove(self, kind: str, name: str) -> None:
         """Takes an object away, if it is there."""
-        self.things.pop((kind, name), None)
+        self.objects.pop((kind, name), None)
         if name == names.driver_pod_name(self.name):
             self.report = None
 
     def kubelet(self) -> bool:
-        """Starts what waits, lets tasks succeed and what ends be gone. Whether anything happened."""
-        for key, pod in [each for each in self.things.items() if each[0][0] == "Pod"]:
+        """Starts a pending pod, lets an operation succeed, or removes a terminating pod: whether anything happened."""
+        for key, pod in [each for each in self.objects.items() if each[0][0] == "Pod"]:
             if "deletionTimestamp" in pod["metadata"]:
                 self.remove(*key)
                 return True
@@ -396,7 +398,7 @@ def _merged(old: Any, new: Any) -> Any:
 def running(**spec: Any) -> Cluster:
     """A running sink with a complete status."""
     cluster = Cluster(sink=document(**spec))
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running"), cluster.status
     cluster.log.clear()
     cluster.events.clear()
@@ -411,8 +413,8 @@ def stopping() -> Cluster:
     """A sink that is being stopped: the pod that publishes what is open is there."""
     cluster = running()
     cluster.edit(state="Stopped")
-    while cluster.task is None:
-        cluster.look()
+    while cluster.operation is None:
+        cluster.reconcile()
     return cluster
 
 

@@ -55,7 +55,7 @@ class Fleet:
         sink: Json = self.sinks[name].sink
         self.tracker.put(SinkKey("data", name), sink)
 
-    def look(self, name: str, writes: int | None = None) -> int:
+    def reconcile(self, name: str, writes: int | None = None) -> int:
         """One reconcile pass of a sink, of whose writes the first `writes` are done; the number of writes."""
         cluster, key = self.sinks[name], SinkKey("data", name)
         cluster.now, cluster.settings = self.now, self.settings
@@ -64,7 +64,7 @@ class Fleet:
             self.tracker.reserve(key)
         else:
             self.tracker.release(key)
-        done = cluster.look(writes)
+        done = cluster.reconcile(writes)
         self._put(name)
         self.tracker.confirm(key)
         self.observed.add(name)
@@ -74,7 +74,7 @@ class Fleet:
         """A pass of every sink, and one thing that the kubelet does for each. Whether anything happened."""
         happened = False
         for name, cluster in self.sinks.items():
-            happened = bool(self.look(name)) or happened
+            happened = bool(self.reconcile(name)) or happened
             happened = self._kubelet(cluster) or happened
         self.worst = max(self.worst, len(self.not_ready()))
         return happened
@@ -101,7 +101,7 @@ class Fleet:
                 if not self.step():
                     break
             else:
-                raise AssertionError("nothing settles")
+                raise AssertionError("it does not converge")
             if self.now >= end:
                 return
             self.now += 10_000

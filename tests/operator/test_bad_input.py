@@ -39,7 +39,7 @@ def test_an_unreadable_reset_annotation_is_reported_and_the_driver_is_still_mana
     cluster = running()
     cluster.annotate({names.RESET_OFFSETS_ANNOTATION: text})
     cluster.fail(exit_code=75)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running")
     assert cluster.condition("OffsetsReset")["reason"] == "InvalidRequest"
 
@@ -55,13 +55,13 @@ def test_an_unreadable_reset_annotation_is_reported_and_the_driver_is_still_mana
 def test_an_annotation_with_an_invalid_value_is_reported(name: str, value: str, instead: str) -> None:
     cluster = running()
     cluster.annotate({name: value})
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("True", "Running")
     reported = cluster.condition("InvalidAnnotation")["message"]
     assert name in reported
     assert instead in reported
     cluster.annotate({name: "TRUE" if name == names.RECONCILE_PAUSED_ANNOTATION else "Running"})
-    cluster.settle()
+    cluster.converge()
     assert not cluster.condition("InvalidAnnotation")
 
 
@@ -71,7 +71,7 @@ def test_sums_are_limited_to_the_largest_integer_of_the_api_server() -> None:
     cluster = running(executor={"mode": "Local", "memory": {"mode": "Recommend"}})
     cluster.report = report(partitions=much, memory=held, now=cluster.now)
     cluster.wait(60_000)
-    cluster.settle()
+    cluster.converge()
     assert cluster.status["progress"]["lag"]["records"] == MOST
     assert cluster.status["progress"]["topics"][0]["lag"] == MOST
     assert cluster.status["memory"]["inputs"]["heldBytes"] == MOST
@@ -84,7 +84,7 @@ def test_a_label_that_is_no_attempts_number_counts_nothing(digits: int) -> None:
     foreign["metadata"]["labels"][names.ATTEMPT_LABEL] = "9" * digits
     cluster.fail(exit_code=75)
     cluster.executors = [foreign]
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.status["attempts"][0]["number"] == 2
 
 
@@ -92,7 +92,7 @@ def test_a_drivers_annotation_that_is_no_size_is_none() -> None:
     cluster = running(executor={"mode": "Cluster"})
     assert cluster.driver
     cluster.driver["metadata"]["annotations"][EXECUTOR_MEMORY_ANNOTATION] = "9" * 5000
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("True", "Running")
 
 
@@ -101,8 +101,8 @@ def test_a_time_outside_of_the_calendar_is_clamped(ms: int) -> None:
     assert to_ms(to_timestamp(ms)) is not None
 
 
-def reconciled(look: Any, written: list[Decision], rejection: Rejection | None = None) -> float | None:
-    """One look by a reconciler whose look is `look`; what it writes is in `written`, and is rejected once."""
+def reconciled(observe: Any, written: list[Decision], rejection: Rejection | None = None) -> float | None:
+    """One pass of a reconciler that observes with `observe`. Its decisions go to `written`, the first is rejected."""
     sink = running().sink
     store = SimpleNamespace(get=lambda *_: sink, version=lambda _: 1)
 
@@ -111,7 +111,7 @@ def reconciled(look: Any, written: list[Decision], rejection: Rejection | None =
         return ApplyResult(version="1", rejection=rejection if len(written) == 1 else None)
 
     async def asked(key: SinkKey, *, refresh: object) -> Observed:
-        found: Observed = look(sink)
+        found: Observed = observe(sink)
         return found
 
     observer = SimpleNamespace(
@@ -132,11 +132,11 @@ def ready_of(decision: Decision) -> Json:
 
 
 def test_an_unexpected_error_of_a_reconcile_is_reported_in_the_status() -> None:
-    def look(_: Json) -> Observed:
+    def observe_sink(_: Json) -> Observed:
         raise ZeroDivisionError("secret")
 
     written: list[Decision] = []
-    assert reconciled(look, written) == 60
+    assert reconciled(observe_sink, written) == 60
     reported = ready_of(written[0])
     assert (reported["status"], reported["reason"]) == ("Unknown", "OperatorError")
     assert "ZeroDivisionError" in reported["message"]
@@ -144,12 +144,12 @@ def test_an_unexpected_error_of_a_reconcile_is_reported_in_the_status() -> None:
 
 
 def test_a_rejected_status_is_reported_in_the_previous_one() -> None:
-    def look(sink: Json) -> Observed:
+    def observe_sink(sink: Json) -> Observed:
         return Observed(sink=sink, spec=parse(sink).spec)
 
     rejection = Rejection(kind="S3Sink", name="flights", status=422, reason="Invalid", message="lag: no", at_ms=START)
     written: list[Decision] = []
-    reconciled(look, written, rejection)
+    reconciled(observe_sink, written, rejection)
     reported = ready_of(written[1])
     assert (reported["status"], reported["reason"]) == ("Unknown", "OperatorError")
     assert "lag: no" in reported["message"]

@@ -87,7 +87,7 @@ def above_limit(name: str = "flights", **spec: Any) -> Json:
 def test_a_sink_above_the_limit_has_its_reason_and_its_driver_continues() -> None:
     cluster = running()
     cluster.sink |= {"spec": above_limit()["spec"], OMITTED: {"size": 123_456, "limit": 64 << 20}}
-    cluster.look()
+    cluster.reconcile()
     ready = cluster.condition("Ready")
     assert (ready["status"], ready["reason"]) == ("False", "NamespaceTooLarge")
     assert ready["message"] == (
@@ -98,12 +98,12 @@ def test_a_sink_above_the_limit_has_its_reason_and_its_driver_continues() -> Non
     )
     assert cluster.driver is not None
     assert not actions(cluster)
-    assert cluster.look() == 0
+    assert cluster.reconcile() == 0
 
 
 def test_a_new_sink_above_the_limit_gets_no_driver() -> None:
     cluster = Cluster(sink=above_limit())
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("False", "NamespaceTooLarge")
     assert cluster.driver is None
 
@@ -115,7 +115,7 @@ def test_a_sink_above_the_limit_keeps_its_state_and_its_finalizer() -> None:
         "spec": above_limit(deletionPolicy="Publish", state="Paused")["spec"],
         OMITTED: {"size": 1, "limit": 1},
     }
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.sink["metadata"]["finalizers"] == finalizers
     assert cluster.driver is None
 

@@ -13,9 +13,9 @@ def test_a_pause_that_is_longer_than_any_is_not_waited_for() -> None:
     cluster = running()
     cluster.wait(365 * DAY)
     cluster.fail(ConfigurationError("no"))
-    cluster.settle()
+    cluster.converge()
     cluster.wait(-365 * DAY)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running")
 
 
@@ -30,11 +30,11 @@ def test_a_driver_on_a_lost_node_is_replaced_after_the_usual_time() -> None:
     cluster = running()
     cluster.wait(DAY)
     cluster.nodes = {"node-1": False}
-    cluster.settle()
+    cluster.converge()
     cluster.wait(-DAY)
-    cluster.settle()
+    cluster.converge()
     cluster.wait(cluster.settings.node_lost_timeout_ms)
-    cluster.look()
+    cluster.reconcile()
     assert "delete flights-s3sink-driver by force" in cluster.log
 
 
@@ -42,12 +42,12 @@ def test_progress_is_written_at_the_usual_interval() -> None:
     cluster = running()
     cluster.wait(DAY)
     cluster.report = report(now=cluster.now, lag=5)
-    cluster.settle()
+    cluster.converge()
     cluster.wait(-DAY)
     for lag in (1000, 1001):
         cluster.wait(MINUTE)
         cluster.report = report(now=cluster.now, lag=lag)
-        cluster.settle()
+        cluster.converge()
         assert cluster.status["progress"]["lag"]["records"] == lag
 
 

@@ -27,11 +27,11 @@ CREATED = ["apply ConfigMap", "apply ServiceAccount", "create flights-s3sink-dri
 
 def test_a_new_sink_gets_its_objects_and_a_driver_with_few_writes() -> None:
     cluster = Cluster()
-    cluster.settle()
+    cluster.converge()
     assert cluster.log == CREATED
     assert cluster.ready == ("False", "Starting")
     assert cluster.condition("Reconciling")["status"] == "True"
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running")
     assert len(cluster.log) <= 6
     assert cluster.status["observedGeneration"] == 1
@@ -52,7 +52,7 @@ def test_progress_is_written_every_half_a_minute_at_most() -> None:
     assert decision.status is None
     assert decision.requeue_after_ms == cluster.settings.status_poll_ms
     cluster.wait(20_000)
-    cluster.settle()
+    cluster.converge()
     assert cluster.status["progress"]["lag"]["records"] == 5
 
 
@@ -77,7 +77,7 @@ def test_progress_is_written_every_half_a_minute_at_most() -> None:
 def test_restarts_the_driver_after_an_edit(sections: dict[str, object]) -> None:
     cluster = running()
     cluster.edit(**sections)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert [each for each in actions(cluster) if "driver" in each] == RESTARTED
     assert cluster.status["attempts"][0]["number"] == 2
     assert cluster.status["attempts"][1]["reason"] == "SpecChanged"
@@ -99,7 +99,7 @@ def test_restarts_the_driver_after_an_edit(sections: dict[str, object]) -> None:
 def test_leaves_the_driver_alone_after_an_edit(sections: dict[str, object]) -> None:
     cluster = running()
     cluster.edit(**sections)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert not [each for each in actions(cluster) if "driver" in each]
     assert cluster.status["observedGeneration"] == 2
 
@@ -107,27 +107,27 @@ def test_leaves_the_driver_alone_after_an_edit(sections: dict[str, object]) -> N
 def test_restarts_the_driver_when_the_annotation_changed_and_not_when_it_is_taken_away() -> None:
     cluster = running()
     cluster.annotate({names.RESTART_ANNOTATION: "now"})
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert actions(cluster) == RESTARTED
     assert cluster.status["attempts"][1]["reason"] == "RestartRequested"
     del cluster.sink["metadata"]["annotations"][names.RESTART_ANNOTATION]
-    assert not cluster.settle()
+    assert not cluster.converge()
 
 
 def test_a_restart_waits_for_the_old_driver_to_be_gone() -> None:
     cluster = running()
-    cluster.lingers = True
+    cluster.deletes_slowly = True
     cluster.edit(rotation={"flushSize": 5})
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["delete flights-s3sink-driver"]
     assert cluster.ready == ("False", "SpecChanged")
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert attempt(cluster) == "2"
 
 
 def test_a_running_sink_is_adopted_without_a_write_by_an_operator_that_comes_back() -> None:
     cluster = running()
-    again = Cluster(sink=copy.deepcopy(cluster.sink), things=cluster.things, report=report(now=cluster.now))
+    again = Cluster(sink=copy.deepcopy(cluster.sink), objects=cluster.objects, report=report(now=cluster.now))
     assert not again.decide().has_writes
 
 
@@ -135,7 +135,7 @@ def test_a_lost_status_is_written_again_and_the_driver_continues() -> None:
     cluster = running()
     before = cluster.status
     del cluster.sink["status"]
-    cluster.settle()
+    cluster.converge()
     assert cluster.status["conditions"] == before["conditions"]
     assert cluster.status["attempts"] == before["attempts"]
     assert not actions(cluster)
@@ -144,7 +144,7 @@ def test_a_lost_status_is_written_again_and_the_driver_continues() -> None:
 def test_a_deleted_driver_is_re_created_at_once() -> None:
     cluster = running()
     cluster.remove("Pod", "flights-s3sink-driver")
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert actions(cluster) == ["create flights-s3sink-driver"]
     assert attempt(cluster) == "2"
     assert cluster.status["attempts"][1]["reason"] == "PodDisappeared"
@@ -154,7 +154,7 @@ def test_a_deleted_driver_is_re_created_at_once() -> None:
 def test_a_deleted_child_is_re_created(kind: str) -> None:
     cluster = running(executor={"mode": "Cluster"})
     cluster.remove(kind, "flights-s3sink")
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == [f"apply {kind}"]
 
 
@@ -166,45 +166,45 @@ def test_a_sink_in_local_mode_has_no_role_binding() -> None:
 def test_a_sink_that_changes_to_local_mode_loses_its_permissions_and_gets_them_back() -> None:
     cluster = running(executor={"mode": "Cluster"})
     cluster.edit(executor={"mode": "Local"})
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.get("RoleBinding", "flights-s3sink") is None
     assert not cluster.decide().has_writes
     cluster.edit(executor={"mode": "Cluster"})
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.get("RoleBinding", "flights-s3sink")
 
 
 def test_the_permissions_are_kept_until_the_driver_that_uses_them_is_gone() -> None:
     cluster = running(executor={"mode": "Cluster"})
-    cluster.lingers = True
+    cluster.deletes_slowly = True
     cluster.edit(executor={"mode": "Local"})
-    cluster.settle()
+    cluster.converge()
     assert cluster.driver
     assert "deletionTimestamp" in cluster.driver["metadata"]
     assert cluster.get("RoleBinding", "flights-s3sink")
     cluster.remove("Pod", "flights-s3sink-driver")
-    cluster.lingers = False
-    cluster.settle()
+    cluster.deletes_slowly = False
+    cluster.converge()
     assert cluster.get("RoleBinding", "flights-s3sink") is None
 
 
 def test_an_edited_config_map_is_restored_and_fields_of_others_are_kept() -> None:
     cluster = running()
-    config = cluster.things["ConfigMap", "flights-s3sink"]
+    config = cluster.objects["ConfigMap", "flights-s3sink"]
     desired = config["data"]["sink.yaml"]
     config["metadata"]["labels"]["team"] = "a"
     assert not cluster.decide().has_writes
     config["data"]["sink.yaml"] = "nonsense"
-    cluster.settle()
-    assert cluster.things["ConfigMap", "flights-s3sink"]["data"]["sink.yaml"] == desired
-    assert cluster.things["ConfigMap", "flights-s3sink"]["metadata"]["labels"]["team"] == "a"
+    cluster.converge()
+    assert cluster.objects["ConfigMap", "flights-s3sink"]["data"]["sink.yaml"] == desired
+    assert cluster.objects["ConfigMap", "flights-s3sink"]["metadata"]["labels"]["team"] == "a"
 
 
 def test_a_driver_whose_hash_was_edited_by_hand_is_replaced() -> None:
     cluster = running()
     assert cluster.driver
     cluster.driver["metadata"]["annotations"][names.SPEC_HASH_ANNOTATION] = "edited"
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert actions(cluster) == RESTARTED
 
 
@@ -215,26 +215,26 @@ def test_a_driver_whose_hash_was_edited_by_hand_is_replaced() -> None:
 def test_an_unowned_object_with_the_name_of_a_child_is_never_overwritten(kind: str) -> None:
     cluster = Cluster()
     theirs: Json = {"kind": kind, "metadata": {"name": "flights-s3sink", "uid": "theirs"}}
-    cluster.things[kind, "flights-s3sink"] = copy.deepcopy(theirs)
-    cluster.live()
+    cluster.objects[kind, "flights-s3sink"] = copy.deepcopy(theirs)
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("False", "NameTaken")
-    assert cluster.things == {(kind, "flights-s3sink"): theirs}
+    assert cluster.objects == {(kind, "flights-s3sink"): theirs}
 
 
 def test_an_object_of_ours_that_came_back_without_its_owner_is_ours() -> None:
     """As from a backup that keeps labels and leaves owners out."""
     cluster = running()
-    cluster.things["ConfigMap", "flights-s3sink"]["metadata"].pop("ownerReferences")
-    cluster.settle()
+    cluster.objects["ConfigMap", "flights-s3sink"]["metadata"].pop("ownerReferences")
+    cluster.converge()
     assert cluster.ready == ("True", "Running")
-    assert cluster.things["ConfigMap", "flights-s3sink"]["metadata"]["ownerReferences"]
+    assert cluster.objects["ConfigMap", "flights-s3sink"]["metadata"]["ownerReferences"]
 
 
 def test_a_foreign_pod_of_our_name_is_never_touched() -> None:
     cluster = Cluster()
     pod = {"kind": "Pod", "metadata": {"name": "flights-s3sink-driver", "uid": "x"}, "status": {"phase": "Running"}}
-    cluster.things["Pod", "flights-s3sink-driver"] = pod
-    cluster.settle()
+    cluster.objects["Pod", "flights-s3sink-driver"] = pod
+    cluster.converge()
     assert not actions(cluster)
     assert cluster.ready == ("False", "NameTaken")
     assert "flights-s3sink-driver" in cluster.condition("Ready")["message"]
@@ -242,13 +242,13 @@ def test_a_foreign_pod_of_our_name_is_never_touched() -> None:
 
 def test_the_pod_of_a_sink_that_was_deleted_before_is_waited_for() -> None:
     before = Cluster(sink=document(uid="old"))
-    before.live()
-    cluster = Cluster(things=before.things)
-    cluster.settle()
+    before.converge_with_kubelet()
+    cluster = Cluster(objects=before.objects)
+    cluster.converge()
     assert cluster.ready == ("False", "NameTaken")
     assert cluster.condition("Reconciling")["status"] == "True"
-    cluster.things.clear()
-    cluster.live()
+    cluster.objects.clear()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running")
 
 
@@ -270,7 +270,7 @@ def test_of_two_conflicting_sinks_the_later_one_is_terminated_and_both_are_named
     cluster = running()
     other = older()
     cluster.others = [replace(other, held=other.digest, held_since="1970-01-01T00:00:00Z")]
-    cluster.settle()
+    cluster.converge()
     assert cluster.driver is None
     assert cluster.ready == ("False", "Conflict")
     message = cluster.condition("Ready")["message"]
@@ -278,7 +278,7 @@ def test_of_two_conflicting_sinks_the_later_one_is_terminated_and_both_are_named
     assert "data/flights" in message
     assert "claim" not in cluster.status
     cluster.others = []
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running")
 
 
@@ -286,7 +286,7 @@ def test_an_older_sink_that_is_edited_does_not_end_a_running_one() -> None:
     cluster = running()
     claim = cluster.status["claim"]
     cluster.others = [replace(older(), held="what it held before the edit")]
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("True", "Running")
     assert cluster.status["claim"] == claim
 
@@ -294,7 +294,7 @@ def test_an_older_sink_that_is_edited_does_not_end_a_running_one() -> None:
 def test_a_sink_of_another_namespace_is_a_warning_and_stops_nothing() -> None:
     cluster = running()
     cluster.others = [replace(older(), namespace="attacker")]
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("True", "Running")
     assert cluster.condition("Conflict")["reason"] == "OtherNamespace"
     assert "attacker/elder" in cluster.condition("Conflict")["message"]
@@ -306,10 +306,10 @@ def test_the_time_of_a_claim_changes_with_an_edit_of_the_resources_alone() -> No
     before = cluster.status["claim"]
     cluster.now += MINUTE
     cluster.edit(rotation={"flushSize": 7})
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.status["claim"] == before
     cluster.edit(kafka={"bootstrapServers": "kafka:9092", "topics": ["flights", "more"]})
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.status["claim"]["since"] > before["since"]
 
 
@@ -320,12 +320,12 @@ def test_an_invalid_edit_is_reported_and_the_driver_continues() -> None:
     cluster = running()
     good = copy.deepcopy(cluster.sink["spec"])
     cluster.edit(partitioner={"type": "Hourly", "timezone": "Europe/Berlim"})
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("False", "InvalidSpec")
     assert "Europe/Berlin" in cluster.condition("InvalidSpec")["message"]
     assert not actions(cluster)
     cluster.sink["spec"] = good
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("True", "Running")
     assert cluster.condition("InvalidSpec") == {}
     assert not actions(cluster)

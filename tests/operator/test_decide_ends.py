@@ -16,7 +16,7 @@ CONNECTION_REFUSED = Unreachable(message="connection refused", persistent=True, 
 def warnings(cluster: Cluster) -> list[Event]:
     """The warnings of the next pass, which is carried out."""
     found = [each for each in cluster.decide().events if each.type == "Warning"]
-    cluster.look()
+    cluster.reconcile()
     return found
 
 
@@ -24,7 +24,7 @@ def fail_after_reporting(cluster: Cluster) -> None:
     """As the job ends: it reports its failure, closes its port, and then its pod has ended."""
     error = BucketNotFound("no bucket archive")
     cluster.run(RunState.FAILED, failure=Failure.of(error))
-    cluster.settle()
+    cluster.converge()
     cluster.fail(error)
 
 
@@ -45,13 +45,13 @@ def test_each_failed_attempt_has_one_warning_with_the_same_reason() -> None:
             assert not warnings(cluster), "one for each attempt, not for each pass"
         assert cluster.status["retry"]["failures"] == attempt
         cluster.wait(70 * MINUTE)
-        cluster.live()
+        cluster.converge_with_kubelet()
 
 
 def test_a_failure_that_is_retried_at_once_has_one_warning() -> None:
     cluster = running()
     cluster.fail(TransientError("no broker answers"))
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert [each for each in cluster.events if each[0] == "Warning"] == [("Warning", TransientError.reason)]
 
 
@@ -64,21 +64,21 @@ def test_a_driver_pod_that_disappeared_has_a_warning() -> None:
 def test_a_failed_operation_has_a_warning_for_each_attempt() -> None:
     cluster = stopping()
     for _ in range(2):
-        task = cluster.task
-        assert task
-        cluster.end(task, exit_code=75)
+        operation = cluster.operation
+        assert operation
+        cluster.end(operation, exit_code=75)
         (event,) = warnings(cluster)
         assert event.reason == TransientError.reason
         cluster.wait(70 * MINUTE)
-        cluster.settle()
-        assert cluster.task is not task
+        cluster.converge()
+        assert cluster.operation is not operation
 
 
 @pytest.mark.parametrize("edit", [{"state": "Paused"}, {"rotation": {"flushSize": 5}}])
 def test_an_attempt_that_the_operator_ends_has_no_warning(edit: dict[str, object]) -> None:
     cluster = running()
     cluster.edit(**edit)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert not [each for each in cluster.events if each[0] == "Warning"]
 
 
@@ -86,10 +86,10 @@ def test_an_attempt_that_the_operator_ends_has_no_warning(edit: dict[str, object
 def test_a_driver_that_reported_its_end_is_not_unreachable_before_its_pod_has_ended(state: RunState) -> None:
     cluster = running()
     cluster.run(state)
-    cluster.settle()
+    cluster.converge()
     before = cluster.status
     cluster.report = CONNECTION_REFUSED
-    assert cluster.settle() == 0
+    assert cluster.converge() == 0
     assert cluster.status == before
     assert cluster.decide().requeue_after_ms == 2_000
 
@@ -97,19 +97,19 @@ def test_a_driver_that_reported_its_end_is_not_unreachable_before_its_pod_has_en
 def test_a_driver_that_does_not_end_after_it_reported_its_end_becomes_unreachable() -> None:
     cluster = running()
     cluster.run(RunState.STOPPING)
-    cluster.settle()
+    cluster.converge()
     cluster.report = Unreachable(message="timed out")
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("Unknown", "ReportUnreachable")
 
 
 def test_a_starting_driver_whose_port_closes_is_still_starting() -> None:
     cluster = Cluster()
-    cluster.settle()
+    cluster.converge()
     cluster.run(RunState.STARTING)
-    cluster.settle()
+    cluster.converge()
     cluster.report = Unreachable(message="connection refused", persistent=False, overdue=False)
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("False", "Starting")
 
 
@@ -119,6 +119,6 @@ def test_a_restart_on_request_after_a_failure_is_no_second_warning() -> None:
     assert len(warnings(cluster)) == 1
     cluster.annotate({RESTART_ANNOTATION: "now"})
     cluster.events.clear()
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert ("Normal", "Restarting") in cluster.events
     assert not [each for each in cluster.events if each[0] == "Warning"]

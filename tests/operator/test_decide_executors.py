@@ -16,7 +16,7 @@ def with_executors(*status: Json, instances: int = 2) -> Cluster:
     cluster = running(executor={"mode": "Cluster", "instances": instances})
     cluster.executors = [cluster.executor(number, **each) for number, each in enumerate(status, 1)]
     cluster.log.clear()
-    cluster.settle()
+    cluster.converge()
     return cluster
 
 
@@ -65,7 +65,7 @@ def test_executors_of_the_attempt_before_do_not_count() -> None:
     old = cluster.executor(1)
     old["metadata"]["labels"]["s3sink.io/attempt"] = "0"
     cluster.executors = [old]
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("False", "ExecutorsStarting")
     assert cluster.status["replicas"] == 0
 
@@ -75,7 +75,7 @@ def test_pods_of_others_with_the_labels_of_executors_do_not_count() -> None:
     theirs = cluster.executor(1)
     theirs["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "x", "uid": "x", "controller": True}]
     cluster.executors = [theirs]
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("False", "ExecutorsStarting")
     assert cluster.status["replicas"] == 0
 
@@ -86,7 +86,7 @@ DENIAL = 'the API server denies the driver to create pods in namespace data: clu
 def test_a_driver_that_may_not_create_executors_is_not_ready_although_all_of_them_run() -> None:
     cluster = running(executor={"mode": "Cluster", "instances": 1})
     cluster.run(executor_denial=DENIAL)
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("False", "ExecutorsDenied")
     message = cluster.condition("Ready")["message"]
     assert "1 of 1 executors are running" in message
@@ -103,7 +103,7 @@ QUOTA = 'pods "flights-1-exec-2" is forbidden: exceeded quota: few, requested: p
 def test_a_sink_whose_executors_the_api_server_rejects_is_not_ready_although_one_runs() -> None:
     cluster = with_executors({})
     cluster.run(executor_rejection=QUOTA)
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("False", "ExecutorsRejected")
     message = cluster.condition("Ready")["message"]
     assert "1 of 2 executors are running" in message
@@ -116,28 +116,28 @@ def test_a_sink_whose_executors_the_api_server_rejects_is_not_ready_although_one
 def test_a_rejection_of_an_executor_that_runs_by_now_is_of_no_interest() -> None:
     cluster = running(executor={"mode": "Cluster", "instances": 1})
     cluster.run(executor_rejection=QUOTA)
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("True", "Running")
 
 
 def test_a_driver_is_ready_again_as_soon_as_it_may_create_executors() -> None:
     cluster = running(executor={"mode": "Cluster", "instances": 1})
     cluster.run(executor_denial=DENIAL)
-    cluster.settle()
+    cluster.converge()
     cluster.run()
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("True", "Running")
 
 
 def test_readiness_is_unknown_while_nothing_completes_and_true_again_afterwards() -> None:
     cluster = with_executors({})
     cluster.run(no_progress_ms=240_000)
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("Unknown", "NoProgress")
     assert ("Warning", "NoProgress") in cluster.events
     assert not actions(cluster), "the kubelet ends a driver that hangs"
     cluster.run(no_progress_ms=250_000)
-    assert cluster.settle() == 0, "the time alone is no reason for a write"
+    assert cluster.converge() == 0, "the time alone is no reason for a write"
     cluster.run()
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("True", "Running")

@@ -67,8 +67,8 @@ FLAGS = st.fixed_dictionaries(
 
 def shown(cluster: Cluster) -> Json:
     """All objects and finalizers, without the fields of a single attempt."""
-    things = {}
-    for (kind, name), obj in cluster.things.items():
+    specs = {}
+    for (kind, name), obj in cluster.objects.items():
         kept = copy.deepcopy(obj)
         for key in ("uid", "creationTimestamp"):
             kept["metadata"].pop(key, None)
@@ -78,14 +78,14 @@ def shown(cluster: Cluster) -> Json:
         kept.pop("status", None)
         text = json.dumps(kept, sort_keys=True)
         text = re.sub(r"(flights-|s3sink.io/attempt: ')\d+", r"\1N", text)
-        things[f"{kind}/{name}"] = json.loads(text)
-    return {"things": things, "finalizers": cluster.sink["metadata"].get("finalizers") or []}
+        specs[f"{kind}/{name}"] = json.loads(text)
+    return {"objects": specs, "finalizers": cluster.sink["metadata"].get("finalizers") or []}
 
 
 def created(spec: Json) -> Cluster:
     """A sink that was made with this spec. Its load, which sizes follow, is not known."""
     cluster = Cluster(sink=document(**spec), load=MemoryReport())
-    cluster.live()
+    cluster.converge_with_kubelet()
     return cluster
 
 
@@ -94,7 +94,7 @@ def test_editing_one_spec_into_another_gives_the_same_objects_as_creating_that(f
     edited = created(first)
     edited.sink["spec"] = copy.deepcopy(SPEC | second)
     edited.sink["metadata"]["generation"] += 1
-    edited.live()
+    edited.converge_with_kubelet()
     made = created(second)
     assert shown(edited) == shown(made)
     assert edited.ready == made.ready
@@ -106,10 +106,10 @@ def test_reverting_an_invalid_edit_restores_the_sink(good: Json, bad: Json) -> N
     before = shown(cluster)
     kept = cluster.sink["spec"]
     cluster.sink["spec"] = kept | bad
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("False", "InvalidSpec")
     cluster.sink["spec"] = kept
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert shown(cluster) == before
 
 
@@ -154,7 +154,7 @@ EVENTS: dict[str, Callable[[Cluster], Any]] = {
     "hour": lambda c: c.wait(61 * MINUTE),
     "status lost": lambda c: c.sink.pop("status", None),
     "delete": lambda c: c.delete_sink(),
-    "lingers": lambda c: setattr(c, "lingers", not c.lingers),
+    "deletes_slowly": lambda c: setattr(c, "deletes_slowly", not c.deletes_slowly),
 }
 
 
@@ -165,11 +165,11 @@ def test_whatever_happens_a_decision_that_is_carried_out_leaves_nothing_to_write
     cluster = Cluster(sink=document(deletionPolicy=policy))
     for event in events:
         EVENTS[event](cluster)
-        cluster.settle()
+        cluster.converge()
         assert not cluster.decide().has_writes
         AS_THE_CRD_HAS_IT.validate(cluster.status)
-        assert cluster.driver is None or cluster.task is None
-        if cluster.gone:
+        assert cluster.driver is None or cluster.operation is None
+        if cluster.is_removed:
             return
 
 
@@ -178,15 +178,15 @@ def test_whatever_happened_a_sink_that_should_run_runs_in_the_end(events: list[s
     cluster = Cluster()
     for event in events:
         EVENTS[event](cluster)
-        cluster.settle()
-    cluster.lingers, cluster.nodes, cluster.report = False, {}, None
+        cluster.converge()
+    cluster.deletes_slowly, cluster.nodes, cluster.report = False, {}, None
     cluster.sink["spec"] = document()["spec"]
     for _ in range(4):
-        cluster.live()
+        cluster.converge_with_kubelet()
         cluster.wait(70 * MINUTE)
     if cluster.driver is not None and cluster.driver["status"]["phase"] == "Running":
         cluster.report = report(now=cluster.now)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running")
 
 
@@ -233,12 +233,12 @@ def test_an_operator_killed_after_any_write_comes_to_the_same_end(
         return cluster
 
     whole = begin()
-    total = whole.live()
+    total = whole.converge_with_kubelet()
     assert total
     for stop_after in range(total):
         cluster, left = begin(), stop_after
         while left > 0:
-            done = cluster.look(writes=left)
+            done = cluster.reconcile(writes=left)
             left -= done
             if not done and not cluster.kubelet():
                 break
@@ -246,7 +246,7 @@ def test_an_operator_killed_after_any_write_comes_to_the_same_end(
                 cluster.kubelet()
         if kubelet_between:
             cluster.kubelet()
-        cluster.live()
+        cluster.converge_with_kubelet()
         assert shown(cluster) == shown(whole), stop_after
         assert writes(cluster) == writes(whole), stop_after
-        assert cluster.gone == whole.gone
+        assert cluster.is_removed == whole.is_removed

@@ -18,29 +18,29 @@ def end_beside_a_sidecar(cluster: Cluster, pod: Json | None, *, exit_code: int, 
 def test_a_driver_that_terminated_beside_a_sidecar_is_restarted() -> None:
     cluster = running()
     end_beside_a_sidecar(cluster, cluster.driver, exit_code=137, reason="OOMKilled")
-    cluster.settle()
+    cluster.converge()
     assert cluster.status["attempts"][0]["reason"] == "OOMKilled"
     cluster.wait(5 * MINUTE)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running")
     assert cluster.status["attempts"][0]["number"] == 2
 
 
 def test_an_operation_that_succeeded_beside_a_sidecar_is_completed() -> None:
     cluster = stopping()
-    end_beside_a_sidecar(cluster, cluster.task, exit_code=0)
-    cluster.live()
+    end_beside_a_sidecar(cluster, cluster.operation, exit_code=0)
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("False", "Stopped")
-    assert cluster.task is None
+    assert cluster.operation is None
 
 
 def test_an_operation_that_failed_beside_a_sidecar_is_retried() -> None:
     cluster = stopping()
-    end_beside_a_sidecar(cluster, cluster.task, exit_code=7)
-    cluster.settle()
+    end_beside_a_sidecar(cluster, cluster.operation, exit_code=7)
+    cluster.converge()
     assert cluster.ready == ("False", "ConfigurationError")
     cluster.wait(5 * MINUTE)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("False", "Stopped")
 
 
@@ -49,4 +49,4 @@ def test_a_sidecar_that_ended_first_ends_nothing() -> None:
     assert cluster.driver is not None
     ended = {"exitCode": 1, "finishedAt": to_timestamp(cluster.now)}
     cluster.driver["status"]["containerStatuses"].append({"name": "proxy", "state": {"terminated": ended}})
-    assert cluster.settle() == 0
+    assert cluster.converge() == 0

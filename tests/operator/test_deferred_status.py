@@ -19,9 +19,9 @@ def writes_before_creation(cluster: Cluster) -> list[str]:
 
 def test_a_new_driver_that_runs_at_once_is_reported_by_one_status() -> None:
     cluster = Cluster()
-    cluster.look()
+    cluster.reconcile()
     cluster.kubelet()
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("True", "Running")
     assert cluster.log.count("status") == 1
 
@@ -29,7 +29,7 @@ def test_a_new_driver_that_runs_at_once_is_reported_by_one_status() -> None:
 def test_a_new_driver_that_does_not_run_yet_is_reported_as_starting() -> None:
     cluster = Cluster()
     assert cluster.decide().requeue_after_ms is not None
-    cluster.settle()
+    cluster.converge()
     assert cluster.log[-1] == "status"
     assert cluster.ready == ("False", "Starting")
 
@@ -38,7 +38,7 @@ def test_a_restart_is_recorded_before_the_driver_is_deleted_and_not_again_before
     cluster = running()
     cluster.log.clear()
     cluster.edit(rotation={"flushSize": 200})
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert [each for each in cluster.log if not each.startswith("apply")] == ["status", *RESTARTED, "status"]
 
 
@@ -48,19 +48,19 @@ def test_a_failure_is_recorded_before_the_next_driver_is_created() -> None:
     decision = cluster.decide()
     assert decision.status is not None
     assert decision.status["attempts"][0]["reason"] == "PodDisappeared"
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert "status" in writes_before_creation(cluster)
 
 
 def test_a_driver_is_created_after_the_record_of_published_objects_is_removed() -> None:
     cluster = running()
     cluster.edit(state="Stopped")
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.status["published"]
     cluster.edit(state="Running")
-    cluster.look()
+    cluster.reconcile()
     assert "published" not in cluster.status
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert "status" in writes_before_creation(cluster)
 
 

@@ -38,7 +38,7 @@ class Sink:
         self.executors = executor_count.start(active, allowed).executors
         self.reasons: list[str] = []
 
-    def look(self, active: int, *, minutes: int = 1, may_shrink: bool = True) -> ScalingPlan:
+    def pass_with(self, active: int, *, minutes: int = 1, may_shrink: bool = True) -> ScalingPlan:
         self.now += minutes * MINUTE
         made = plan(
             active,
@@ -56,7 +56,7 @@ class Sink:
 
     def stay(self, active: int, minutes: int) -> int:
         for _ in range(minutes):
-            self.look(active)
+            self.pass_with(active)
         return self.executors
 
 
@@ -79,12 +79,12 @@ def test_each_number_from_1_to_8_is_reached_and_left_over_0_to_500_active_topic_
     allowed = ScalingBounds(min=1, max=8, per_executor=8 * cores)
     sink, seen = Sink(0, allowed), set()
     for active in range(MAX_ACTIVE + 1):
-        sink.look(active)
+        sink.pass_with(active)
         assert sink.executors == required(active, allowed)
         seen.add(sink.executors)
     assert seen == set(range(1, required(MAX_ACTIVE, allowed) + 1))
     for active in range(MAX_ACTIVE, -1, -1):
-        sink.look(active)
+        sink.pass_with(active)
         assert sink.executors >= required(active, allowed)
     assert sink.stay(0, minutes=25) == 1
 
@@ -95,11 +95,11 @@ def test_the_number_follows_activity_up_at_once_and_down_after_the_period(
 ) -> None:
     sink = Sink(low, allowed)
     at_first = sink.executors
-    sink.look(low + more)
+    sink.pass_with(low + more)
     assert sink.executors == required(low + more, allowed)
     grown = sink.executors
     assert sink.stay(low, minutes=10) == grown
-    sink.look(low)
+    sink.pass_with(low)
     assert sink.executors == min(grown, required(low + low // 4, allowed)) >= at_first
 
 
@@ -109,7 +109,7 @@ def test_the_number_is_never_below_what_is_required_nor_outside_of_its_bounds(
 ) -> None:
     sink = Sink(seen[0], allowed)
     for active in seen:
-        sink.look(active)
+        sink.pass_with(active)
         assert required(active, allowed) <= sink.executors <= allowed.max
 
 
@@ -118,11 +118,11 @@ def test_activity_that_varies_by_a_fifth_never_makes_the_number_grow_again(
     allowed: ScalingBounds, most: int, parts: Sequence[tuple[int, int]]
 ) -> None:
     sink = Sink(0, allowed)
-    sink.look(most)
+    sink.pass_with(most)
     sink.reasons.clear()
     for percent, minutes in parts:
         for _ in range(minutes):
-            sink.look(-(-most * percent // 100))
+            sink.pass_with(-(-most * percent // 100))
     assert not [reason for reason in sink.reasons if reason.startswith("grow")]
 
 
@@ -131,11 +131,11 @@ def test_activity_that_returns_within_the_period_never_changes_the_number(
     allowed: ScalingBounds, low: int, more: int, pauses: Sequence[int]
 ) -> None:
     sink = Sink(0, allowed)
-    sink.look(low + more)
+    sink.pass_with(low + more)
     sink.reasons.clear()
     for pause in pauses:
         sink.stay(low, minutes=pause)
-        sink.look(low + more)
+        sink.pass_with(low + more)
     assert not sink.reasons
 
 
@@ -144,7 +144,7 @@ def test_the_number_shrinks_at_most_once_in_a_period(allowed: ScalingBounds, see
     sink, times = Sink(0, allowed), []
     for active in seen:
         before = sink.executors
-        sink.look(active)
+        sink.pass_with(active)
         times += [sink.now] if sink.executors < before else []
     assert all(later - earlier >= PERIOD for earlier, later in itertools.pairwise(times))
 
@@ -161,15 +161,15 @@ def test_it_shrinks_to_the_most_that_sufficed_within_the_period() -> None:
 def test_it_never_shrinks_in_the_middle_of_a_resize_and_does_so_after_it() -> None:
     sink = Sink(128)
     for _ in range(30):
-        sink.look(0, may_shrink=False)
+        sink.pass_with(0, may_shrink=False)
     assert sink.executors == 8
-    sink.look(0)
+    sink.pass_with(0)
     assert sink.executors == 1
 
 
 def test_it_grows_in_the_middle_of_a_resize() -> None:
     sink = Sink(0)
-    sink.look(40, may_shrink=False)
+    sink.pass_with(40, may_shrink=False)
     assert sink.executors == 3
 
 
@@ -183,7 +183,7 @@ def test_edited_bounds_apply_at_once(before: ScalingBounds, after: ScalingBounds
 
 def test_a_reason_names_the_numbers_and_the_activity() -> None:
     sink = Sink(0)
-    sink.look(40)
+    sink.pass_with(40)
     sink.stay(1, minutes=11)
     assert sink.reasons == [
         "grow: 3 executors required, 1 before; 40 active topic-partitions, 16 for each executor",

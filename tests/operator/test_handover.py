@@ -28,7 +28,7 @@ def conflicting(state: OwnerState | None) -> Cluster:
     if state is not None:
         cluster.owner = ObservedOwner(identity=OWNER, state=state)
     cluster.fail(CONFLICT)
-    cluster.look()
+    cluster.reconcile()
     return cluster
 
 
@@ -39,7 +39,7 @@ def arguments(cluster: Cluster) -> list[str]:
 
 def test_what_a_deleted_sink_of_this_cluster_owned_is_taken_over_at_once() -> None:
     cluster = conflicting(OwnerState.GONE)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert actions(cluster) == RESTARTED
     assert arguments(cluster) == [f"--take-over-from={OWNER}"]
     assert ("Normal", "TakingOver") in cluster.events
@@ -47,24 +47,24 @@ def test_what_a_deleted_sink_of_this_cluster_owned_is_taken_over_at_once() -> No
 
 def test_a_hand_over_that_fails_is_retried_after_the_back_off() -> None:
     cluster = conflicting(OwnerState.GONE)
-    cluster.live()
+    cluster.converge_with_kubelet()
     cluster.log.clear()
     cluster.fail(CONFLICT)
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == []
     assert cluster.ready == ("False", "OwnershipConflict")
     cluster.wait(10 * MINUTE)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert arguments(cluster) == [f"--take-over-from={OWNER}"]
 
 
 @pytest.mark.parametrize("state", [OwnerState.EXISTS, OwnerState.UNKNOWN, None])
 def test_an_owner_that_may_exist_keeps_what_it_owns(state: OwnerState | None) -> None:
     cluster = conflicting(state)
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == []
     cluster.wait(10 * MINUTE)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert arguments(cluster) == []
 
 
@@ -74,7 +74,7 @@ def test_an_existing_owner_is_watched_and_the_message_says_to_delete_it() -> Non
     assert "Or delete S3Sink data/old: this sink takes over" in cluster.condition("Ready")["message"]
     assert "--take-over" not in cluster.condition("Ready")["message"]
     cluster.owner = ObservedOwner(identity=OWNER, state=OwnerState.GONE)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running")
 
 
@@ -83,7 +83,7 @@ def test_for_an_owner_elsewhere_the_message_has_the_command_and_the_annotation_t
     message = cluster.condition("Ready")["message"]
     assert f"kubectl annotate s3sink flights {names.TAKE_OVER_ANNOTATION}={OWNER}" in message
     cluster.annotate({names.TAKE_OVER_ANNOTATION: OWNER})
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running")
     assert arguments(cluster) == [f"--take-over-from={OWNER}"]
 
@@ -91,21 +91,21 @@ def test_for_an_owner_elsewhere_the_message_has_the_command_and_the_annotation_t
 def test_the_annotation_applies_to_the_owner_that_it_names_alone() -> None:
     cluster = conflicting(OwnerState.UNKNOWN)
     cluster.annotate({names.TAKE_OVER_ANNOTATION: "c1/data/another/data.another"})
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == []
 
 
 def test_an_annotation_on_a_running_sink_restarts_nothing() -> None:
     cluster = running()
     cluster.annotate({names.TAKE_OVER_ANNOTATION: OWNER})
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == []
 
 
 def test_an_annotation_that_names_no_owner_is_reported() -> None:
     cluster = running()
     cluster.annotate({names.TAKE_OVER_ANNOTATION: "yes"})
-    cluster.settle()
+    cluster.converge()
     assert names.TAKE_OVER_ANNOTATION in cluster.condition("InvalidAnnotation")["message"]
 
 
@@ -113,12 +113,12 @@ def test_a_stopped_sink_publishes_what_it_takes_over() -> None:
     cluster = running()
     cluster.owner = ObservedOwner(identity=OWNER, state=OwnerState.GONE)
     cluster.fail(CONFLICT)
-    cluster.look()
+    cluster.reconcile()
     cluster.edit(state="Stopped")
     cluster.annotate({names.TAKE_OVER_ANNOTATION: OWNER})
-    while cluster.task is None:
-        cluster.look()
-    assert f"--take-over-from={OWNER}" in cluster.task["spec"]["containers"][0]["args"]
+    while cluster.operation is None:
+        cluster.reconcile()
+    assert f"--take-over-from={OWNER}" in cluster.operation["spec"]["containers"][0]["args"]
 
 
 class Api:

@@ -150,7 +150,7 @@ def passes(cluster: Cluster) -> None:
     for _ in range(12):
         decision = cluster.decide()
         check(cluster, decision)
-        if not cluster.look():
+        if not cluster.reconcile():
             return
     raise AssertionError(f"it does not end: {cluster.log[-12:]}")
 
@@ -212,9 +212,9 @@ def test_no_pod_status_fails_a_pass_or_makes_a_status_that_the_api_server_reject
 ) -> None:
     cluster = running(executor=mode)
     cluster.edit(state=state)
-    while state == "Stopped" and cluster.task is None:
-        cluster.look()
-    pod = cluster.driver or cluster.task
+    while state == "Stopped" and cluster.operation is None:
+        cluster.reconcile()
+    pod = cluster.driver or cluster.operation
     assert pod is not None
     pod["status"] = copy.deepcopy(status)
     if status["phase"] != "Running":

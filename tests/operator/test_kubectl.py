@@ -27,7 +27,7 @@ def test_a_running_sink_is_one_line_with_its_lag_and_memory() -> None:
     cluster = running()
     cluster.wait(MINUTE)
     cluster.report = report(now=cluster.now, lag=1234)
-    cluster.settle()
+    cluster.converge()
     lines = view.overview([cluster.sink], cluster.now, all_namespaces=True).splitlines()
     assert lines[0].split() == [
         "NAMESPACE", "NAME", "READY", "STATE", "PARTITIONS", "LAG", "BEHIND", "MEMORY", "FAILURES", "AGE", "REASON",
@@ -40,7 +40,7 @@ def test_all_of_a_running_sink_names_the_partitions_that_are_furthest_behind() -
     cluster = running()
     cluster.wait(MINUTE)
     cluster.report = report(now=cluster.now, lag=5)
-    cluster.settle()
+    cluster.converge()
     text = view.detail(cluster.sink, cluster.now)
     assert text.startswith("data/flights: Running\n")
     assert "Ready:         True for 1m, Running: copying 1 topic-partition" in text
@@ -52,7 +52,7 @@ def test_all_of_a_running_sink_names_the_partitions_that_are_furthest_behind() -
 def test_a_failed_sink_shows_the_failure_and_the_next_attempt() -> None:
     cluster = running()
     cluster.fail(BucketNotFound("there is no bucket archive"))
-    cluster.settle()
+    cluster.converge()
     text = view.detail(cluster.sink, cluster.now)
     assert f"Last failure:  attempt 1, 0s ago, exit code 7: {BucketNotFound.reason}: there is no bucket archive" in text
     assert "Resumes after round 9 of the ledger" in text
@@ -64,7 +64,7 @@ def test_a_failed_sink_shows_the_failure_and_the_next_attempt() -> None:
 def test_a_requested_restart_is_not_a_failure() -> None:
     cluster = running()
     cluster.annotate({names.RESTART_ANNOTATION: "now"})
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.status["attempts"][1]["reason"] == "RestartRequested"
     assert view.last_failure(view.status_of(cluster.sink)) is None
 
@@ -91,7 +91,7 @@ def test_a_status_from_before_an_edit_is_marked() -> None:
 def test_further_conditions_are_shown_with_their_message() -> None:
     cluster = running()
     cluster.annotate({names.RESET_OFFSETS_ANNOTATION: "{"})
-    cluster.live()
+    cluster.converge_with_kubelet()
     lines = view.detail(cluster.sink, cluster.now).splitlines()
     (reported,) = [line for line in lines if line.startswith("OffsetsReset")]
     assert reported.split()[1:3] == ["False", "InvalidRequest"]
@@ -142,27 +142,29 @@ def test_an_action_writes_what_the_action_of_argo_cd_of_that_name_writes(name: s
     assert {key: value for key, value in after.items() if value is not None} == expected
 
 
-def waited(cluster: Cluster, action: actions.Action, looks: int = 12, silent: int = 0) -> tuple[WaitResult, str]:
+def waited(cluster: Cluster, action: actions.Action, polls: int = 12, silent: int = 0) -> tuple[WaitResult, str]:
     """The result of waiting for an action, with one reconcile pass of the operator for each poll. The first
-    `silent` looks of ours get no answer."""
+    the first `silent` polls get no answer."""
     written = {key: value for key, value in action.annotations.items() if value is not None}
-    for gone in action.annotations.keys() - written.keys():
-        cluster.sink["metadata"]["annotations"].pop(gone, None)
+    for removed in action.annotations.keys() - written.keys():
+        cluster.sink["metadata"]["annotations"].pop(removed, None)
     cluster.annotate(written)
     before = json.loads(json.dumps(cluster.sink))
 
     answers = iter([False] * silent)
 
-    def look() -> tuple[Json, Json | None] | None:
+    def poll() -> tuple[Json, Json | None] | None:
         return (cluster.sink, cluster.driver) if next(answers, True) else None
 
-    def live(_: float) -> None:
-        cluster.look()
+    def sleep(_: float) -> None:
+        cluster.reconcile()
         cluster.kubelet()
 
     clock: Iterator[int] = iter(range(1000))
     said: list[str] = []
-    outcome = wait_for(action, before, look, timeout_s=looks, clock=lambda: next(clock), sleep=live, report=said.append)
+    outcome = wait_for(
+        action, before, poll, timeout_s=polls, clock=lambda: next(clock), sleep=sleep, report=said.append
+    )
     return outcome.result, outcome.message
 
 
@@ -195,10 +197,10 @@ def test_waiting_ends_with_a_failure_that_requires_user_action() -> None:
     action = actions.restart(cluster.sink, "r1")
     cluster.annotate({names.RESTART_ANNOTATION: "r1"})
     before = json.loads(json.dumps(cluster.sink))
-    cluster.settle()
+    cluster.converge()
     cluster.kubelet()
     cluster.fail(BucketNotFound("there is no bucket archive"))
-    cluster.settle()
+    cluster.converge()
     outcome = wait_for(
         action,
         before,
@@ -250,7 +252,7 @@ def test_transient_errors_are_distinguished_from_permanent_ones(said: str, passe
 def test_what_had_failed_before_the_action_does_not_end_the_wait() -> None:
     cluster = running()
     cluster.fail(BucketNotFound("there is no bucket archive"))
-    cluster.settle()
+    cluster.converge()
     assert waited(cluster, actions.restart(cluster.sink, "r1")) == (WaitResult.DONE, "")
 
 
@@ -417,7 +419,7 @@ def test_control_characters_of_a_sink_are_shown_and_do_not_reach_the_terminal(
 ) -> None:
     cluster = running(sparkConf={"spark.app.note": ESCAPE})
     cluster.fail(BucketNotFound(f"there is no bucket {ESCAPE}"))
-    cluster.settle()
+    cluster.converge()
     with_answer(monkeypatch, tmp_path, cluster.sink)
     assert command.main(words if words[0] == "logs" else [*words, "--output", output]) == 0
     shown = capsys.readouterr().out

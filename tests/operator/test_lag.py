@@ -23,7 +23,7 @@ def lagging(lag: int = 5, lag_ms: int | None = 90_000) -> Cluster:
     cluster = running()
     cluster.wait(MINUTE)
     cluster.report = report(now=cluster.now, lag=lag, lag_ms=lag_ms)
-    cluster.settle()
+    cluster.converge()
     return cluster
 
 
@@ -35,7 +35,7 @@ def test_a_lag_has_the_time_of_its_observation() -> None:
     cluster = running()
     cluster.wait(MINUTE)
     cluster.report = report(now=cluster.now, log_ends_at=cluster.now - 20_000, lag=5, lag_ms=90_000)
-    cluster.settle()
+    cluster.converge()
     observed = to_timestamp(cluster.now - 20_000)
     assert progress(cluster)["lag"] == {"records": 5, "seconds": 90, "time": observed}
 
@@ -79,9 +79,9 @@ def test_without_a_driver_that_reports_it_the_lag_is_the_last_known_one(end: Any
     observed = to_timestamp(cluster.now)
     cluster.wait(MINUTE)
     end(cluster)
-    cluster.settle()
+    cluster.converge()
     cluster.wait(MINUTE)
-    cluster.settle()
+    cluster.converge()
     assert "lag" not in progress(cluster)
     assert progress(cluster)["lastKnownLag"] == {"records": 5, "seconds": 90, "time": observed}
     for section in ("topics", "mostLagging"):
@@ -97,9 +97,9 @@ def test_without_a_driver_that_reports_it_the_lag_is_the_last_known_one(end: Any
 def test_a_driver_that_reports_again_replaces_the_last_known_lag() -> None:
     cluster = lagging()
     cluster.run(RunState.STARTING)
-    cluster.settle()
+    cluster.converge()
     cluster.run()
-    cluster.settle()
+    cluster.converge()
     assert "lastKnownLag" not in progress(cluster)
     assert progress(cluster)["lag"]["records"] == 0
 
@@ -110,7 +110,7 @@ def test_an_unchanged_lag_is_written_again_with_its_time_every_five_minutes() ->
     for _ in range(12):
         cluster.wait(MINUTE)
         cluster.report = report(now=cluster.now, lag=5, lag_ms=90_000)
-        cluster.settle()
+        cluster.converge()
         written.append(progress(cluster)["lag"]["time"])
     assert len(set(written)) == 3, written
 
@@ -137,9 +137,9 @@ def test_the_committed_offsets_of_all_partitions_are_kept_without_a_driver() -> 
     cluster = running()
     cluster.wait(MINUTE)
     cluster.report = report(now=cluster.now, partitions=partitions(50)[::-1], assigned_partitions=50)
-    cluster.settle()
+    cluster.converge()
     cluster.edit(state="Paused")
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert progress(cluster)["topics"] == [
         {"topic": "flights", "partitions": 50, "committed": [10 * n for n in range(50)]}
     ]
@@ -167,13 +167,13 @@ def failed(reported: Report | None) -> Json:
     cluster = running()
     cluster.wait(MINUTE)
     cluster.report = report(now=cluster.now, partitions=partitions(50), assigned_partitions=50)
-    cluster.settle()
+    cluster.converge()
     assert cluster.driver
     final = None if reported is None else reported.final()
     message = None if final is None else final.termination_message()
     cluster.end(cluster.driver, exit_code=137 if final is None else 4, message=message)
     cluster.report = None
-    cluster.settle()
+    cluster.converge()
     return dict(cluster.status["attempts"][0])
 
 
@@ -199,7 +199,7 @@ def test_an_attempt_that_the_operator_ends_names_the_last_known_offsets() -> Non
     cluster = running()
     cluster.report = report(now=cluster.now, partitions=partitions(2), assigned_partitions=2)
     cluster.annotate({RESTART_ANNOTATION: "now"})
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.status["attempts"][1]["resumesFrom"] == (
         "after round 7 of the ledger or a later one: flights-0 at offset 5, flights-1 at offset 15, or later offsets"
     )

@@ -44,7 +44,7 @@ def with_executors(settings: Settings = RESIZABLE) -> Cluster:
     cluster.settings = settings
     cluster.executors = [cluster.executor(number, memory=allocation(cluster).memory) for number in (1, 2)]
     observe(cluster, SMALL)
-    cluster.settle()
+    cluster.converge()
     cluster.log.clear()
     return cluster
 
@@ -53,7 +53,7 @@ def grown(settings: Settings = RESIZABLE) -> Cluster:
     """That sink with many active topic-partitions, for which its driver has applied the memory."""
     cluster = with_executors(settings)
     observe(cluster, LARGE)
-    cluster.settle()
+    cluster.converge()
     observe(cluster, LARGE)
     return cluster
 
@@ -67,7 +67,7 @@ def idle(cluster: Cluster, active: int = SMALL) -> None:
     size = allocation(cluster).memory
     for pause in (MINUTE, RESIZABLE.shrink_after_ms):  # the first status may be written late
         observe(cluster, active, applied=size)
-        cluster.settle()
+        cluster.converge()
         cluster.wait(pause)
     observe(cluster, active, applied=size)
 
@@ -91,7 +91,7 @@ def test_executors_grow_in_place_and_the_driver_is_kept() -> None:
     cluster = with_executors()
     before = allocation(cluster).memory
     observe(cluster, LARGE, applied=before)
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap", *(f"resize {name}" for name in EXECUTORS)]
     assert sizes(cluster) == {allocation(cluster).memory}
     assert allocation(cluster).memory > before
@@ -105,13 +105,13 @@ def test_executors_shrink_only_after_the_driver_has_applied_the_new_size() -> No
     large = allocation(cluster).memory
     cluster.log.clear()
     idle(cluster)
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
     small = allocation(cluster).memory
     assert small < large
     assert sizes(cluster) == {large}
     observe(cluster, SMALL)
-    cluster.settle()
+    cluster.converge()
     assert sizes(cluster) == {small}
     assert actions(cluster) == ["apply ConfigMap", *(f"resize {name}" for name in EXECUTORS)]
 
@@ -120,11 +120,11 @@ def test_memory_follows_the_active_topic_partitions_many_times_a_day_without_a_r
     cluster = with_executors()
     for _ in range(2 * IN_PLACE.changes):
         observe(cluster, LARGE)
-        cluster.settle()
+        cluster.converge()
         idle(cluster)
-        cluster.settle()
+        cluster.converge()
         observe(cluster, SMALL)
-        cluster.settle()
+        cluster.converge()
     assert not [each for each in actions(cluster) if each.startswith(("delete", "create"))]
     assert len(cluster.status["memory"]["changeTimes"]) == IN_PLACE.changes + 1
     assert sizes(cluster) == {allocation(cluster).memory}
@@ -133,9 +133,9 @@ def test_memory_follows_the_active_topic_partitions_many_times_a_day_without_a_r
 def test_a_pass_that_is_interrupted_after_the_allocation_is_continued_by_the_next_one() -> None:
     cluster = with_executors()
     observe(cluster, LARGE)
-    cluster.look(2)
+    cluster.reconcile(2)
     assert actions(cluster) == ["apply ConfigMap"]
-    cluster.settle()
+    cluster.converge()
     assert sizes(cluster) == {allocation(cluster).memory}
     assert len(cluster.status["memory"]["changeTimes"]) == 1
 
@@ -144,7 +144,7 @@ def test_an_executor_that_its_node_cannot_resize_is_replaced() -> None:
     cluster = grown()
     cluster.log.clear()
     says(cluster, "PodResizePending", "Infeasible")
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == [f"delete {EXECUTORS[0]}"]
 
 
@@ -152,10 +152,10 @@ def test_an_executor_is_replaced_only_after_the_driver_gives_new_ones_the_new_si
     cluster = with_executors()
     before = allocation(cluster).memory
     observe(cluster, LARGE, applied=before)
-    cluster.settle()
+    cluster.converge()
     cluster.log.clear()
     says(cluster, "PodResizePending", "Infeasible")
-    cluster.settle()
+    cluster.converge()
     assert not actions(cluster)
 
 
@@ -163,10 +163,10 @@ def test_a_deferred_resize_of_an_executor_is_waited_for_some_minutes() -> None:
     cluster = grown()
     cluster.log.clear()
     says(cluster, "PodResizePending", "Deferred")
-    cluster.settle()
+    cluster.converge()
     assert not actions(cluster)
     cluster.wait(RESIZABLE.resize_timeout_ms)
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == [f"delete {EXECUTORS[0]}"]
 
 
@@ -174,23 +174,23 @@ def test_an_executor_that_still_uses_more_than_its_new_size_is_kept() -> None:
     cluster = grown()
     large = allocation(cluster).memory
     idle(cluster)
-    cluster.settle()
+    cluster.converge()
     observe(cluster, SMALL)
-    cluster.settle()
+    cluster.converge()
     cluster.log.clear()
     says(cluster, "PodResizeInProgress", "Error", actual=large)
     cluster.wait(60 * MINUTE)
-    cluster.settle()
+    cluster.converge()
     assert not actions(cluster)
 
 
 def test_without_resizes_executors_are_replaced_one_after_the_other() -> None:
     cluster = grown(SETTINGS)
     assert actions(cluster) == ["apply ConfigMap"]
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap", f"delete {EXECUTORS[0]}"]
     cluster.executors = [*(cluster.executors or ()), cluster.executor(3, memory=allocation(cluster).memory)]
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap", *(f"delete {name}" for name in EXECUTORS)]
 
 
@@ -198,9 +198,9 @@ def test_executors_whose_resize_is_invalid_are_replaced() -> None:
     cluster = with_executors()
     cluster.rejections = [rejection(422, cluster)]
     observe(cluster, LARGE)
-    cluster.settle()
+    cluster.converge()
     observe(cluster, LARGE)
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap", f"resize {EXECUTORS[1]}", f"delete {EXECUTORS[0]}"]
 
 
@@ -208,27 +208,27 @@ def test_executors_whose_resize_exceeds_a_quota_are_kept_and_resized_later() -> 
     cluster = with_executors()
     cluster.rejections = [rejection(403, cluster)]
     observe(cluster, LARGE)
-    cluster.settle()
+    cluster.converge()
     observe(cluster, LARGE)
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap", f"resize {EXECUTORS[1]}"]
     assert cluster.condition("WriteRejected")["status"] == "True"
     cluster.wait(RESIZABLE.rejected_retry_ms)
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster)[-1] == f"resize {EXECUTORS[0]}"
 
 
 def test_a_rejected_resize_of_an_executor_that_is_gone_is_no_condition() -> None:
     cluster = with_executors()
     cluster.rejections = [rejection(422, cluster, "flights-1-exec-9")]
-    cluster.settle()
+    cluster.converge()
     assert not cluster.condition("WriteRejected")
 
 
 def test_a_driver_that_does_not_report_what_it_has_applied_is_restarted() -> None:
     cluster = with_executors()
     observe(cluster, LARGE, follows=False)
-    cluster.look()
+    cluster.reconcile()
     assert cluster.status["attempts"][0]["reason"] == "MemoryChanged"
 
 
@@ -236,15 +236,15 @@ def test_an_edited_maximum_changes_running_executors() -> None:
     cluster = grown()
     cluster.log.clear()
     cluster.edit(executor={"mode": "Cluster", "instances": 2, "memory": {"max": "1Gi"}})
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
     observe(cluster, LARGE)
-    cluster.settle()
+    cluster.converge()
     assert sizes(cluster) == {1 * GI}
     assert cluster.status["memory"]["lastChange"]["reason"] == "shrink: spec.executor.memory is Auto, 512Mi to 1Gi"
     assert cluster.condition("MemoryCapped")["status"] == "True"
     cluster.edit(executor={"mode": "Cluster", "instances": 2, "memory": {"min": "4Gi"}})
-    cluster.settle()
+    cluster.converge()
     assert sizes(cluster) == {4 * GI}
     assert not [each for each in actions(cluster) if each.startswith(("delete", "create"))]
 
@@ -252,7 +252,7 @@ def test_an_edited_maximum_changes_running_executors() -> None:
 def test_a_scaled_sink_keeps_its_driver_which_reads_the_new_number() -> None:
     cluster = with_executors()
     cluster.edit(executor={"mode": "Cluster", "instances": 5})
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
     assert allocation(cluster).executors == 5
     assert "2 of 5 executors are running" in cluster.condition("Ready")["message"]
@@ -264,7 +264,7 @@ def test_a_driver_that_waits_for_its_turn_in_a_rollout_follows_a_new_number_of_e
     cluster.settings = replace(RESIZABLE, image="job:2")
     cluster.rollout = RolloutGate(is_open=False)
     cluster.edit(executor={"mode": "Cluster", "instances": 5})
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
     config = cluster.get("ConfigMap", "flights-s3sink") or {}
     assert SETTINGS.image in config["data"]["spark.properties"]
@@ -275,9 +275,9 @@ def in_one_pod() -> Cluster:
     cluster = running()
     cluster.settings = RESIZABLE
     observe(cluster, LARGE)
-    cluster.settle()
+    cluster.converge()
     observe(cluster, LARGE)
-    cluster.settle()
+    cluster.converge()
     cluster.log.clear()
     return cluster
 
@@ -290,10 +290,10 @@ def test_a_sink_in_local_mode_shrinks_in_place_after_its_tasks() -> None:
     cluster = in_one_pod()
     large = limit(cluster)
     idle(cluster)
-    cluster.settle()
+    cluster.converge()
     assert (actions(cluster), limit(cluster)) == (["apply ConfigMap"], large)
     observe(cluster, SMALL)
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap", "resize"]
     assert limit(cluster) == allocation(cluster).memory
 
@@ -303,7 +303,7 @@ def test_a_sink_in_local_mode_whose_resize_exceeds_a_quota_keeps_running() -> No
     cluster.settings = RESIZABLE
     cluster.rejections = [rejection(403, cluster, "flights-s3sink-driver")]
     observe(cluster, LARGE)
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
     assert cluster.ready == ("True", "Running")
 
@@ -321,7 +321,7 @@ def test_a_sink_in_local_mode_whose_resize_a_policy_denies_keeps_running(message
     cluster.settings = RESIZABLE
     cluster.rejections = [replace(rejection(422, cluster, "flights-s3sink-driver"), message=message)]
     observe(cluster, LARGE)
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
     assert cluster.ready == ("True", "Running")
     assert cluster.condition("WriteRejected")["status"] == "True"
@@ -333,7 +333,7 @@ def test_executors_whose_resize_a_policy_denies_are_kept(message: str) -> None:
     cluster.rejections = [replace(rejection(422, cluster, name), message=message) for name in EXECUTORS]
     for _ in range(2):
         observe(cluster, LARGE)
-        cluster.settle()
+        cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
 
 
@@ -342,11 +342,11 @@ def test_where_the_api_server_decreases_no_limits_a_restart_for_less_memory_wait
     """Kubernetes 1.33."""
     cluster = in_one_pod()
     idle(cluster)
-    cluster.settle()
+    cluster.converge()
     observe(cluster, SMALL)
     cluster.rejections = [rejection(422, cluster, "flights-s3sink-driver")]
     cluster.wait(61 * MINUTE if late else MINUTE)
     observe(cluster, SMALL)
-    cluster.look()
+    cluster.reconcile()
     restarted = cluster.status["attempts"][0].get("reason") == "MemoryChanged"
     assert restarted is late

@@ -60,7 +60,7 @@ class Sink:
         self.current = start_size(first, allowed, self.state, NOW)
         self.changes: list[int] = []
 
-    def look(self, seen: SizingInputs, pause: int = MINUTE) -> memory_sizing.SizingPlan:
+    def pass_with(self, seen: SizingInputs, pause: int = MINUTE) -> memory_sizing.SizingPlan:
         self.now += pause
         made = plan(seen, self.bounds, self.state, current=self.current, now=self.now)
         if made.reason is not None:
@@ -115,7 +115,7 @@ def test_memory_is_never_above_its_maximum_nor_below_its_minimum(
         if number == killed:
             sink.state = memory_sizing.after_oom(sink.state, current=sink.current, bounds=allowed, now=sink.now)
             sink.current = start_size(each, allowed, sink.state, sink.now)
-        sink.look(each, pause)
+        sink.pass_with(each, pause)
         assert allowed.min <= sink.current <= allowed.max
         assert sink.current >= sink.state.minimum or allowed.mode is not MemoryMode.AUTO
 
@@ -123,9 +123,9 @@ def test_memory_is_never_above_its_maximum_nor_below_its_minimum(
 def test_the_reason_of_a_change_names_the_active_topic_partitions_and_the_share_of_a_slot() -> None:
     sink = Sink(SMALL)
     many = dataclasses.replace(SMALL, active_partitions=48, remainder_bytes=20 * MI)
-    assert (sink.look(many).reason or "").endswith("available; 48 active topic-partitions, 24 per slot")
+    assert (sink.pass_with(many).reason or "").endswith("available; 48 active topic-partitions, 24 per slot")
     for _ in range(61):
-        made = sink.look(dataclasses.replace(SMALL, active_partitions=3, remainder_bytes=20 * MI))
+        made = sink.pass_with(dataclasses.replace(SMALL, active_partitions=3, remainder_bytes=20 * MI))
     assert (made.reason or "").endswith("available; 3 active topic-partitions, 2 per slot")
 
 
@@ -133,7 +133,7 @@ def test_a_number_of_active_topic_partitions_that_varies_by_a_tenth_changes_noth
     top = dataclasses.replace(SMALL, active_partitions=48, remainder_bytes=20 * MI)
     sink = Sink(top)
     for beat in range(500):
-        sink.look(dataclasses.replace(top, active_partitions=48 - 5 * (beat % 2)))
+        sink.pass_with(dataclasses.replace(top, active_partitions=48 - 5 * (beat % 2)))
     assert not sink.changes
 
 
@@ -156,7 +156,7 @@ def test_the_recommended_memory_covers_the_required_one_with_headroom(seen: Sizi
 def test_equal_inputs_never_change_what_they_started_with(seen: SizingInputs, allowed: Bounds) -> None:
     sink = Sink(seen, allowed)
     for _ in range(40):
-        sink.look(seen, 7 * MINUTE)
+        sink.pass_with(seen, 7 * MINUTE)
     known = seen.open_objects or seen.held_bytes or seen.active_partitions
     assert not sink.changes or not known
     assert len(sink.changes) <= 1
@@ -168,7 +168,7 @@ def test_equal_inputs_never_change_what_they_started_with(seen: SizingInputs, al
 def test_from_any_size_equal_inputs_come_to_rest_within_one_change(first: SizingInputs, then: SizingInputs) -> None:
     sink = Sink(first)
     for _ in range(30):
-        sink.look(then, 10 * MINUTE)
+        sink.pass_with(then, 10 * MINUTE)
     assert len(sink.changes) <= 1
 
 
@@ -178,7 +178,7 @@ def test_there_are_at_most_four_changes_a_day_whatever_comes(
 ) -> None:
     sink = Sink(first, allowed)
     for each, pause in seen:
-        sink.look(each, pause)
+        sink.pass_with(each, pause)
     for at in sink.changes:
         assert sum(at <= other < at + DAY for other in sink.changes) <= memory_sizing.RESTART.changes
 
@@ -189,12 +189,12 @@ def test_a_square_wave_at_either_edge_changes_nothing(top: SizingInputs, minutes
     sink = Sink(top)
     start = len(sink.changes)
     for _ in range(3):
-        sink.look(top)
+        sink.pass_with(top)
     settled = len(sink.changes)
     low = SizingInputs(slots=top.slots, part_size=top.part_size, open_objects=0 if shrinking else top.open_objects)
     low = dataclasses.replace(low, executors=top.executors)
     for beat in range(200):
-        sink.look(low if beat % 2 else top, minutes * MINUTE)
+        sink.pass_with(low if beat % 2 else top, minutes * MINUTE)
     assert settled - start <= 1
     assert len(sink.changes) == settled
 
@@ -202,13 +202,13 @@ def test_a_square_wave_at_either_edge_changes_nothing(top: SizingInputs, minutes
 def test_it_grows_at_once_and_shrinks_after_an_hour() -> None:
     sink = Sink(SMALL)
     before = sink.current
-    grown = sink.look(LARGE)
+    grown = sink.pass_with(LARGE)
     assert grown.reason is not None
     assert grown.reason.startswith("grow: ")
     assert sink.current > before
     for _ in range(60):
-        assert sink.look(SMALL).reason is None
-    assert (sink.look(SMALL).reason or "").startswith("shrink: ")
+        assert sink.pass_with(SMALL).reason is None
+    assert (sink.pass_with(SMALL).reason or "").startswith("shrink: ")
     assert sink.current < before + 64 * MI
 
 
@@ -217,26 +217,26 @@ def test_the_fifth_change_of_a_day_waits_until_a_reported_time() -> None:
     seen = SMALL
     for step in range(5):
         seen = SizingInputs(slots=2, part_size=25 * MI, open_objects=10 ** (step + 1), held_bytes=(2**step) * GI)
-        made = sink.look(seen)
+        made = sink.pass_with(seen)
     assert len(sink.changes) == 4
     assert made.next_change == sink.changes[0] + DAY
     sink.now = sink.changes[0] + DAY
-    assert sink.look(seen).reason is not None
+    assert sink.pass_with(seen).reason is not None
 
 
 def test_an_insufficient_maximum_is_reported_and_never_exceeded() -> None:
     sink = Sink(SMALL, Bounds(max=2 * GI))
-    made = sink.look(LARGE)
+    made = sink.pass_with(LARGE)
     assert made.capped
     assert sink.current <= 2 * GI
-    assert not sink.look(LARGE).reason
+    assert not sink.pass_with(LARGE).reason
 
 
 @pytest.mark.parametrize("mode", [MemoryMode.DISABLED, MemoryMode.RECOMMEND])
 def test_without_auto_nothing_changes_and_the_recommendation_is_shown(mode: MemoryMode) -> None:
     sink = Sink(SMALL, Bounds(mode=mode, max=8 * GI))
     before = sink.current
-    made = sink.look(LARGE)
+    made = sink.pass_with(LARGE)
     assert made.reason is None
     assert made.recommended > 4 * GI
     assert sink.current == before

@@ -100,8 +100,8 @@ def test_the_pods_fit_the_restricted_security_profile(mode: str) -> None:
     desired = sink(executor={"mode": mode})
     template = objects.executor_template(desired, SETTINGS, attempt=1)
     assert "resizePolicy" not in template["spec"]["containers"][0], "Spark 4.2 would repeat its items"
-    task = objects.operation_pod(desired, OWNER, SETTINGS, SHAPE, "Publish")
-    for pod in (objects.driver_pod(desired, OWNER, SETTINGS, SHAPE), task, template):
+    operation = objects.operation_pod(desired, OWNER, SETTINGS, SHAPE, "Publish")
+    for pod in (objects.driver_pod(desired, OWNER, SETTINGS, SHAPE), operation, template):
         assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
         assert pod["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod["spec"])

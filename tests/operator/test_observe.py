@@ -109,7 +109,7 @@ def test_a_sink_above_the_limit_of_its_namespace_has_a_condition_and_runs() -> N
     assert found is not None
     assert not found.compares_topics
     cluster = Cluster(compares_topics=False)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running")
     condition = cluster.condition("ConflictUnknown")
     assert (condition["status"], condition["reason"]) == ("True", "TooManyTopics")

@@ -28,25 +28,25 @@ def stopped_with(reset: Json) -> Cluster:
     """A sink whose driver is gone and whose open objects are published, when the pod of the reset is there."""
     cluster = running()
     cluster.edit(state="Stopped")
-    cluster.live()
+    cluster.converge_with_kubelet()
     cluster.edit(offsets={"reset": reset})
-    cluster.settle()
-    assert task(cluster) == f"Reset:{reset['nonce']}"
+    cluster.converge()
+    assert operation(cluster) == f"Reset:{reset['nonce']}"
     return cluster
 
 
-def task(cluster: Cluster) -> str | None:
-    return None if cluster.task is None else operation_of(cluster.task)
+def operation(cluster: Cluster) -> str | None:
+    return None if cluster.operation is None else operation_of(cluster.operation)
 
 
 def ends(cluster: Cluster, error: SinkError | None = None) -> None:
-    """The task's process ends: with this error, or well and with a report."""
-    assert cluster.task
+    """The operation ends: with this error, or well and with a report."""
+    assert cluster.operation
     message = (
         REPORT.termination_message() if error is None else FinalReport(failure=Failure.of(error)).termination_message()
     )
-    cluster.end(cluster.task, exit_code=0 if error is None else error.exit_code, message=message)
-    cluster.settle()
+    cluster.end(cluster.operation, exit_code=0 if error is None else error.exit_code, message=message)
+    cluster.converge()
 
 
 def offsets(cluster: Cluster) -> dict[str, Any]:
@@ -84,12 +84,12 @@ def test_a_failed_request_has_the_cause_and_the_action_to_take() -> None:
 def test_an_edited_request_is_tried_at_once() -> None:
     cluster = stopped_with(RESET)
     ends(cluster, ExistingObjects("no"))
-    before = cluster.task
+    before = cluster.operation
     cluster.edit(offsets={"reset": RESET | {"onExisting": "NewPrefix"}})
-    cluster.settle()
-    assert cluster.task not in (None, before)
-    assert cluster.task is not None
-    assert "NewPrefix" in cluster.task["spec"]["containers"][0]["args"]
+    cluster.converge()
+    assert cluster.operation not in (None, before)
+    assert cluster.operation is not None
+    assert "NewPrefix" in cluster.operation["spec"]["containers"][0]["args"]
     ends(cluster)
     assert offsets(cluster)["phase"] == "Completed"
     assert cluster.condition("OffsetsReset") == {}
@@ -107,10 +107,10 @@ def test_a_reset_that_was_interrupted_may_have_been_recorded_and_is_not_to_be_ed
 
 def test_a_request_that_was_completed_before_is_reported_as_such() -> None:
     cluster = stopped_with(RESET)
-    assert cluster.task
+    assert cluster.operation
     again = REPORT.model_copy(update={"repeated": True})
-    cluster.end(cluster.task, exit_code=0, message=again.termination_message())
-    cluster.settle()
+    cluster.end(cluster.operation, exit_code=0, message=again.termination_message())
+    cluster.converge()
     assert (offsets(cluster)["phase"], offsets(cluster)["generation"]) == ("Completed", 2)
     assert "already completed by record 42" in offsets(cluster)["message"]
 
@@ -119,7 +119,7 @@ def test_removing_a_failed_request_leaves_a_stopped_sink() -> None:
     cluster = stopped_with(RESET)
     ends(cluster, ExistingObjects("no"))
     cluster.edit(offsets=None)
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("False", "Stopped")
 
 
@@ -127,15 +127,15 @@ def test_a_failed_request_is_retried_after_a_pause() -> None:
     cluster = stopped_with(RESET)
     ends(cluster, ExistingObjects("no"))
     cluster.wait(3 * MINUTE)
-    cluster.settle()
+    cluster.converge()
     ends(cluster)
     assert offsets(cluster)["phase"] == "Completed"
 
 
 def test_the_nonce_is_passed_to_the_ledger() -> None:
     cluster = stopped_with(RESET)
-    assert cluster.task
-    args = cluster.task["spec"]["containers"][0]["args"]
+    assert cluster.operation
+    args = cluster.operation["spec"]["containers"][0]["args"]
     assert "--nonce=n1" in args
 
 
@@ -147,8 +147,8 @@ def test_the_job_reads_nonces_and_topics_of_any_characters_as_they_were_written(
         "partitions": [{"topic": "-flights", "partition": 0, "offset": 5}],
     }
     cluster = stopped_with(desired)
-    assert cluster.task
-    words = cluster.task["spec"]["containers"][0]["args"][1:]
+    assert cluster.operation
+    words = cluster.operation["spec"]["containers"][0]["args"][1:]
     handed = [re.sub(r"\$(\$)|\$\(\w+\)", lambda found: found[1] or "expanded", word) for word in words]
     commands = argparse.ArgumentParser().add_subparsers()
     reset_offsets.add_parser(commands)
@@ -167,8 +167,8 @@ CONFLICT = OwnershipConflict(
 
 def handed_over(cluster: Cluster) -> str | None:
     """What the operation pod takes over, as the command reads it."""
-    assert cluster.task
-    _, command, *words = cluster.task["spec"]["containers"][0]["args"]
+    assert cluster.operation
+    _, command, *words = cluster.operation["spec"]["containers"][0]["args"]
     commands = argparse.ArgumentParser().add_subparsers()
     for module in (reset_offsets, discard_open):
         module.add_parser(commands)
@@ -193,15 +193,15 @@ def test_a_reset_that_another_owner_blocks_names_the_steps() -> None:
     message = cluster.condition("OffsetsReset")["message"]
     assert f"kubectl annotate s3sink flights {names.TAKE_OVER_ANNOTATION}={OWNER}" in message
     cluster.annotate({names.TAKE_OVER_ANNOTATION: OWNER})
-    cluster.settle()
+    cluster.converge()
     assert handed_over(cluster) == OWNER
 
 
 def test_a_discard_takes_over_from_a_deleted_owner_at_once() -> None:
     cluster = running(deletionPolicy="Discard")
     cluster.delete_sink()
-    cluster.settle()
-    assert task(cluster) == "Discard"
+    cluster.converge()
+    assert operation(cluster) == "Discard"
     cluster.owner = ObservedOwner(identity=OWNER, state=OwnerState.GONE)
     ends(cluster, CONFLICT)
     assert handed_over(cluster) == OWNER
@@ -210,18 +210,18 @@ def test_a_discard_takes_over_from_a_deleted_owner_at_once() -> None:
 def test_after_a_reset_nothing_is_published_again() -> None:
     cluster = stopped_with(RESET)
     ends(cluster)
-    assert cluster.task is None
-    assert cluster.settle() == 0
+    assert cluster.operation is None
+    assert cluster.converge() == 0
 
 
 def test_a_failed_request_is_forgotten_when_the_sink_runs_again() -> None:
     cluster = stopping()
-    assert cluster.task
-    cluster.end(cluster.task, exit_code=7)
-    cluster.settle()
+    assert cluster.operation
+    cluster.end(cluster.operation, exit_code=7)
+    cluster.converge()
     assert cluster.status["retry"]["component"] == "operation"
     cluster.edit(state="Running")
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running")
     assert "retry" not in cluster.status
 
@@ -229,11 +229,11 @@ def test_a_failed_request_is_forgotten_when_the_sink_runs_again() -> None:
 def test_offsets_of_a_re_created_topic_can_be_reset_without_a_publish() -> None:
     cluster = running()
     cluster.edit(state="Stopped", offsets={"reset": RESET})
-    cluster.settle()
-    assert task(cluster) == "Publish"
+    cluster.converge()
+    assert operation(cluster) == "Publish"
     ends(cluster, TopicRecreated("topic flights was deleted and created again"))
-    cluster.settle()
-    assert task(cluster) == "Reset:n1"
+    cluster.converge()
+    assert operation(cluster) == "Reset:n1"
     ends(cluster)
     assert cluster.ready == ("False", "Stopped")
 
@@ -241,7 +241,7 @@ def test_offsets_of_a_re_created_topic_can_be_reset_without_a_publish() -> None:
 def test_a_re_created_topic_is_named_in_a_condition() -> None:
     cluster = running()
     cluster.fail(TopicRecreated("topic flights was deleted and created again"))
-    cluster.settle()
+    cluster.converge()
     assert "topic flights" in cluster.condition("TopicRecreated")["message"]
 
 
@@ -250,7 +250,7 @@ def test_a_hanging_transaction_is_named_with_the_command_that_aborts_it() -> Non
     cluster.run(
         hanging_transactions=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)]
     )
-    cluster.settle()
+    cluster.converge()
     found = cluster.condition("HangingTransaction")
     assert (found["status"], found["reason"]) == ("True", "HangingTransaction")
     assert "hanging transaction in flights-3 from offset 17 since at least 2025-10-09T" in found["message"]
@@ -263,11 +263,11 @@ def test_the_condition_is_constant_while_a_transaction_hangs() -> None:
     cluster.run(
         hanging_transactions=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)]
     )
-    cluster.settle()
+    cluster.converge()
     cluster.run(
         hanging_transactions=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=99, since=START)]
     )
-    assert cluster.settle() == 0
+    assert cluster.converge() == 0
 
 
 def test_once_the_transaction_has_ended_the_condition_is_gone() -> None:
@@ -275,7 +275,7 @@ def test_once_the_transaction_has_ended_the_condition_is_gone() -> None:
     cluster.run(
         hanging_transactions=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)]
     )
-    cluster.settle()
+    cluster.converge()
     cluster.run()
-    cluster.settle()
+    cluster.converge()
     assert cluster.condition("HangingTransaction") == {}

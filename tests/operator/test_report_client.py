@@ -313,7 +313,7 @@ def observer_of(answer: OSError | bytes) -> Observer:
             return None
 
     store = ObjectCache()
-    for each in (cluster.sink, *cluster.things.values()):
+    for each in (cluster.sink, *cluster.objects.values()):
         store.on_response(each)
     api = cast("KubeApi", None)
     return Observer(
@@ -364,7 +364,7 @@ def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> Non
             return None
 
     store = ObjectCache()
-    for each in (cluster.sink, *cluster.things.values()):
+    for each in (cluster.sink, *cluster.objects.values()):
         store.on_response(each)
     api = cast("KubeApi", None)
     observer = Observer(
@@ -376,7 +376,7 @@ def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> Non
         OwnerChecker(api, "c1"),
     )
 
-    async def looks() -> list[tuple[bool, bool] | None]:
+    async def observed() -> list[tuple[bool, bool] | None]:
         found = []
         while answers:
             seen = await observer.observe(SinkKey("data", "flights"), refresh=frozenset())
@@ -385,7 +385,7 @@ def test_an_unreachable_driver_is_persistent_after_several_missed_polls() -> Non
             found.append((at.persistent, at.overdue) if isinstance(at, Unreachable) else None)
         return found
 
-    first, reported, *later = asyncio.run(looks())
+    first, reported, *later = asyncio.run(observed())
     assert (first, reported) == ((False, False), None)
     assert [each and each[0] for each in later].index(True) == MAX_MISSED_POLLS - 1
     assert [each and each[1] for each in later].index(True) == MAX_MISSED_POLLS_AT_END - 1

@@ -58,7 +58,7 @@ def test_the_children_of_a_new_sink_are_read_before_its_driver_is_created() -> N
 
 def test_a_cached_child_that_is_not_written_is_not_read() -> None:
     cluster = running()
-    del cluster.things["Pod", "flights-s3sink-driver"]
+    del cluster.objects["Pod", "flights-s3sink-driver"]
     seen = cluster.observe()
     pod = {"kind": "Pod", "metadata": {"name": "flights-s3sink-driver"}}
     assert required_roles(replace(STATUS, writes=ObjectWrites(create=[pod])), seen) == PODS | {Role.ROLE_BINDING}

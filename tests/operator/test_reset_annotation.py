@@ -14,7 +14,7 @@ def stopped(**spec: Json) -> Cluster:
     """A sink that is Stopped, with a job that carries out every request."""
     cluster = running(**spec)
     cluster.annotate({names.STATE_ANNOTATION: "Stopped"})
-    cluster.live()
+    cluster.converge_with_kubelet()
     cluster.log.clear()
     return cluster
 
@@ -32,14 +32,14 @@ def test_a_request_in_the_annotation_runs_once_and_the_spec_is_unchanged() -> No
     cluster = stopped()
     before = json.dumps(cluster.sink["spec"])
     ask(cluster, "a1", "Timestamp", timestamp=1_762_164_000_000, onExisting="NewPrefix")
-    cluster.settle()
-    assert cluster.task
-    assert operation_of(cluster.task) == "Reset:a1"
-    line = cluster.task["spec"]["containers"][0]["args"]
+    cluster.converge()
+    assert cluster.operation
+    assert operation_of(cluster.operation) == "Reset:a1"
+    line = cluster.operation["spec"]["containers"][0]["args"]
     assert line[line.index("--to") :][:6] == [
         "--to", "Timestamp", "--on-existing", "NewPrefix", "--timestamp", "1762164000000",
     ]  # fmt: skip
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.status["offsetReset"]["nonce"] == "a1"
     assert not cluster.decide().has_writes
     assert resets(cluster) == 1
@@ -50,11 +50,11 @@ def test_a_request_in_the_spec_does_not_run_again_after_one_in_the_annotation() 
     cluster = stopped(offsets={"reset": {"nonce": "s1", "to": "Earliest"}})
     assert cluster.status["offsetReset"]["nonce"] == "s1"
     ask(cluster, "a1", "Latest")
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.status["offsetReset"]["completedNonces"] == {"spec": "s1", "annotation": "a1"}
     assert resets(cluster) == 1
     cluster.edit(offsets={"reset": {"nonce": "s2", "to": "Latest"}})
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.status["offsetReset"]["nonce"] == "s2"
     assert resets(cluster) == 2
 
@@ -62,7 +62,7 @@ def test_a_request_in_the_spec_does_not_run_again_after_one_in_the_annotation() 
 def test_what_an_older_operator_has_remembered_counts_for_the_spec() -> None:
     cluster = stopped(offsets={"reset": {"nonce": "s1", "to": "Earliest"}})
     del cluster.sink["status"]["offsetReset"]["completedNonces"]
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert resets(cluster) == 0
 
 
@@ -78,7 +78,7 @@ def test_an_unreadable_request_is_reported_and_the_sink_continues() -> None:
         ("null", "remove the annotation"),
     ):
         cluster.annotate({names.RESET_OFFSETS_ANNOTATION: text})
-        cluster.live()
+        cluster.converge_with_kubelet()
         reported = cluster.condition("OffsetsReset")
         assert reported["reason"] == "InvalidRequest"
         assert said in reported["message"]
@@ -89,7 +89,7 @@ def test_a_completed_annotation_does_not_hide_a_request_in_the_spec() -> None:
     cluster = stopped()
     cluster.annotate({names.RESET_OFFSETS_ANNOTATION: "null"})
     cluster.edit(offsets={"reset": {"nonce": "s1", "to": "Earliest"}})
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.status["offsetReset"]["nonce"] == "s1"
     assert cluster.condition("OffsetsReset")["reason"] == "InvalidRequest"
 
@@ -97,7 +97,7 @@ def test_a_completed_annotation_does_not_hide_a_request_in_the_spec() -> None:
 def test_a_request_in_the_annotation_waits_until_the_sink_is_stopped() -> None:
     cluster = running()
     ask(cluster, "a1")
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.condition("OffsetsReset")["reason"] == "WaitingForStopped"
     assert names.RESET_OFFSETS_ANNOTATION in cluster.condition("OffsetsReset")["message"]
     assert cluster.ready == ("True", "Running")

@@ -93,7 +93,7 @@ def test_a_halted_rollout_is_a_condition_and_an_event_with_the_sink_and_the_reas
 
 def test_a_halted_rollout_writes_nothing_more() -> None:
     fleet = broken_rollout(3)
-    assert not any(fleet.look(name) for name in fleet.sinks)
+    assert not any(fleet.reconcile(name) for name in fleet.sinks)
 
 
 def test_a_restarted_operator_stays_halted() -> None:
@@ -116,7 +116,7 @@ def test_a_restarted_operator_waits_until_it_has_observed_the_updated_sinks() ->
     fleet.start_operator(NEW)
     others = [name for name in fleet.sinks if name != first]
     for name in [*others, first, *others]:
-        fleet.look(name)
+        fleet.reconcile(name)
     assert updated(fleet) == before
 
 
@@ -125,7 +125,7 @@ def test_an_operator_killed_after_any_write_of_a_restart_completes_the_rollout(w
     fleet = Fleet(3)
     fleet.start_operator(NEW)
     for name in fleet.sinks:
-        fleet.look(name, writes=writes)
+        fleet.reconcile(name, writes=writes)
         fleet.start_operator(NEW)
     fleet.run(minutes=5)
     assert set(fleet.images().values()) == {NEW}
@@ -169,7 +169,7 @@ def test_a_driver_that_starts_for_longer_than_ten_minutes_halts_the_rollout() ->
     while updated(fleet) == 0:
         fleet.step()
     (name,) = fleet.not_ready()
-    fleet.look(name)
+    fleet.reconcile(name)
     fleet.sinks[name].run(RunState.RECOVERING, name=name, sink_id=f"data.{name}")
     fleet.run(minutes=9)
     assert fleet.state.halted_by is None
@@ -289,15 +289,15 @@ THINGS = ["step", "ten seconds", "restart", "roll back", "roll on", "crash", "ki
 
 @given(st.lists(st.tuples(st.sampled_from(THINGS), st.integers(0, 4)), max_size=30), st.booleans())
 def test_never_more_ready_sinks_than_allowed_are_restarted_by_a_rollout(
-    things: list[tuple[str, int]], is_broken: bool
+    events: list[tuple[str, int]], is_broken: bool
 ) -> None:
     """Whatever fails, and whenever the operator is killed. The counts of the tracker are those of a new one."""
     fleet = Fleet(5, max_unavailable="2")
     fleet.broken = {NEW} if is_broken else set()
     fleet.start_operator(NEW)
-    for thing, number in things:
+    for event, number in events:
         name = f"sink-{number:04}"
-        match thing:
+        match event:
             case "step":
                 fleet.step()
             case "ten seconds":
@@ -311,7 +311,7 @@ def test_never_more_ready_sinks_than_allowed_are_restarted_by_a_rollout(
             case "crash":
                 fleet.sinks[name].fail(TransientError("slow"))
             case "killed":
-                fleet.look(name, writes=1)
+                fleet.reconcile(name, writes=1)
                 fleet.start_operator(fleet.settings.image)
             case "edit":
                 fleet.sinks[name].edit(deletionPolicy="Retain")

@@ -40,7 +40,7 @@ def follow(fleet: Fleet) -> None:
 def allocation_of(cluster: Cluster) -> int:
     found = cluster.get("ConfigMap", f"{cluster.name}-s3sink")
     assert found
-    cluster.things["ConfigMap", "flights-s3sink"] = found
+    cluster.objects["ConfigMap", "flights-s3sink"] = found
     return allocation(cluster).memory
 
 

@@ -55,7 +55,7 @@ def scaled(active: int = FEW, **scaling: int) -> Cluster:
     cluster = running(executor=auto(**scaling))
     cluster.settings = RESIZABLE
     observe(cluster, active)
-    cluster.settle()
+    cluster.converge()
     cluster.log.clear()
     cluster.events.clear()
     return cluster
@@ -66,7 +66,7 @@ def stay(cluster: Cluster, active: int, *, minutes: int, applied: int | None = N
     for _ in range(minutes):
         cluster.wait(MINUTE)
         observe(cluster, active, applied=applied)
-        cluster.settle()
+        cluster.converge()
 
 
 def test_a_sink_starts_with_the_minimum_and_the_status_has_the_number() -> None:
@@ -79,7 +79,7 @@ def test_more_active_topic_partitions_add_executors_through_the_allocation_and_t
     cluster = scaled()
     before = copy.deepcopy(cluster.sink["spec"])
     observe(cluster, MANY)
-    cluster.settle()
+    cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
     assert allocation(cluster).executors == 3
     assert cluster.sink["spec"] == before
@@ -92,7 +92,7 @@ def test_more_active_topic_partitions_add_executors_through_the_allocation_and_t
 def test_a_change_is_an_event_and_the_last_change_of_the_status() -> None:
     cluster = scaled()
     observe(cluster, MANY)
-    cluster.settle()
+    cluster.converge()
     assert cluster.events == [("Normal", "ExecutorsScaled")]
     scaling = cluster.status["scaling"]
     change = scaling["lastChange"]
@@ -106,7 +106,7 @@ def test_a_change_is_an_event_and_the_last_change_of_the_status() -> None:
 def test_the_plug_in_shows_the_number_and_its_last_change() -> None:
     cluster = scaled()
     observe(cluster, MANY)
-    cluster.settle()
+    cluster.converge()
     shown = view.detail(cluster.sink, cluster.now)
     assert "Executors:     3 of 3 running, by active topic-partitions; changed 0s ago: 1 to 3, grow: " in shown
 
@@ -115,7 +115,7 @@ def test_ready_names_the_executors_that_do_not_run_yet() -> None:
     cluster = scaled()
     cluster.executors = [cluster.executor(1)]
     observe(cluster, MANY)
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("True", "Running")
     assert "1 of 3 executors are running" in cluster.condition("Ready")["message"]
 
@@ -146,7 +146,7 @@ def test_the_number_never_shrinks_before_the_driver_has_applied_a_change_of_the_
     stay(cluster, FEW, minutes=30, applied=allocation(cluster).memory - 64 * MI)
     assert allocation(cluster).executors == 3
     observe(cluster, FEW)
-    cluster.settle()
+    cluster.converge()
     assert allocation(cluster).executors == 1
 
 
@@ -157,10 +157,10 @@ def test_the_number_never_shrinks_while_containers_are_resized() -> None:
     cluster.executors = [cluster.executor(number, memory=small) for number in (1, 2, 3)]
     cluster.wait(2 * MINUTE)
     observe(cluster, FEW)
-    cluster.look()
+    cluster.reconcile()
     assert actions(cluster) == [f"resize flights-1-exec-{number}" for number in (1, 2, 3)]
     assert allocation(cluster).executors == 3
-    cluster.settle()
+    cluster.converge()
     assert allocation(cluster).executors == 1
 
 
@@ -189,17 +189,17 @@ def test_executors_that_a_quota_keeps_small_do_not_keep_the_number() -> None:
 def test_more_executors_share_the_topic_partitions_so_each_needs_less_memory() -> None:
     cluster = scaled()
     observe(cluster, MANY)
-    cluster.settle()
+    cluster.converge()
     assert cluster.status["memory"]["inputs"]["executors"] == 3
 
 
 def test_edited_bounds_apply_at_once() -> None:
     cluster = scaled(MANY)
     cluster.edit(executor=auto(maxInstances=2))
-    cluster.settle()
+    cluster.converge()
     assert allocation(cluster).executors == 2
     cluster.edit(executor=auto(minInstances=5))
-    cluster.settle()
+    cluster.converge()
     assert allocation(cluster).executors == 5
     assert cluster.status["scaling"]["lastChange"]["reason"] == (
         "grow: spec.executor.scaling is 5 to 8, 16 active topic-partitions each; 5 executors required, 2 before"
@@ -211,10 +211,10 @@ def test_a_fixed_number_begins_to_follow_activity_at_once() -> None:
     cluster = running(executor={"mode": "Cluster", "cores": 2, "instances": 4})
     cluster.settings = RESIZABLE
     observe(cluster, FEW)
-    cluster.settle()
+    cluster.converge()
     assert "scaling" not in cluster.status
     cluster.edit(executor=auto())
-    cluster.settle()
+    cluster.converge()
     assert allocation(cluster).executors == 1
     assert actions(cluster)[-1] == "apply ConfigMap"
 
@@ -222,7 +222,7 @@ def test_a_fixed_number_begins_to_follow_activity_at_once() -> None:
 def test_a_fixed_number_replaces_one_that_followed_activity() -> None:
     cluster = scaled(MANY)
     cluster.edit(executor={"mode": "Cluster", "cores": 2, "instances": 4})
-    cluster.settle()
+    cluster.converge()
     assert allocation(cluster).executors == 4
     assert "scaling" not in cluster.status
     assert actions(cluster) == ["apply ConfigMap"]
@@ -238,14 +238,14 @@ def test_scaling_is_no_setting_of_the_driver() -> None:
 def test_a_pass_that_is_interrupted_is_continued_by_the_next_one(writes: int) -> None:
     cluster = scaled()
     observe(cluster, MANY)
-    cluster.look(writes)
-    cluster.settle()
+    cluster.reconcile(writes)
+    cluster.converge()
     assert allocation(cluster).executors == cluster.status["scaling"]["desired"] == 3
     stay(cluster, FEW, minutes=10)
     cluster.wait(MINUTE)
     observe(cluster, FEW)
-    cluster.look(writes)
-    cluster.settle()
+    cluster.reconcile(writes)
+    cluster.converge()
     assert allocation(cluster).executors == cluster.status["scaling"]["desired"] == 1
 
 
@@ -253,7 +253,7 @@ def test_after_the_loss_of_the_status_the_number_is_the_required_one() -> None:
     cluster = scaled(MANY)
     cluster.sink["status"] = {}
     observe(cluster, FEW)
-    cluster.settle()
+    cluster.converge()
     assert allocation(cluster).executors == cluster.status["scaling"]["desired"] == 1
     assert cluster.status["scaling"]["lastChange"]["from"] == 3
 
@@ -263,21 +263,21 @@ def test_a_driver_that_does_not_answer_keeps_its_number() -> None:
     cluster.report = Unreachable(message="no answer", persistent=True)
     for _ in range(30):
         cluster.wait(MINUTE)
-        cluster.settle()
+        cluster.converge()
     assert allocation(cluster).executors == 3
 
 
 def test_a_driver_that_does_not_follow_its_allocation_keeps_its_number() -> None:
     cluster = scaled()
     observe(cluster, MANY, follows=False)
-    cluster.settle()
+    cluster.converge()
     assert allocation(cluster).executors == 1
 
 
 def test_the_next_driver_starts_with_the_executors_for_the_activity() -> None:
     cluster = scaled(MANY)
     cluster.remove("Pod", "flights-s3sink-driver")
-    cluster.look()
+    cluster.reconcile()
     assert allocation(cluster).executors == cluster.status["scaling"]["desired"] == 3
 
 
@@ -286,7 +286,7 @@ def test_a_driver_that_waits_for_its_turn_in_a_rollout_gets_more_executors() -> 
     cluster.settings = replace(RESIZABLE, image="job:2")
     cluster.rollout = RolloutGate(is_open=False)
     observe(cluster, MANY)
-    cluster.settle()
+    cluster.converge()
     assert allocation(cluster).executors == 3
     assert actions(cluster) == ["apply ConfigMap"]
 

@@ -15,7 +15,7 @@ from tests.operator.test_decide_properties import created, shown
 def edited_to(cluster: Cluster, spec: Json) -> None:
     cluster.sink["spec"] = copy.deepcopy(spec)
     cluster.sink["metadata"]["generation"] += 1
-    cluster.live()
+    cluster.converge_with_kubelet()
 
 
 @given(specs(), specs())
@@ -30,6 +30,6 @@ def test_editing_any_spec_into_any_other_gives_the_same_objects_as_creating_that
 @given(specs())
 def test_a_sink_of_any_spec_settles_and_then_nothing_is_written(spec: Json) -> None:
     cluster = Cluster(sink=document(**spec), settings=SETTINGS)
-    cluster.live()
+    cluster.converge_with_kubelet()
     cluster.log.clear()
-    assert not cluster.look(), cluster.log
+    assert not cluster.reconcile(), cluster.log

@@ -26,7 +26,7 @@ def defaults(**fields: Any) -> SinkDefaults:
 def with_defaults(found: SinkDefaults, **spec: Any) -> Cluster:
     """A running sink under an operator with these defaults."""
     cluster = Cluster(sink=document(**spec), settings=replace(SETTINGS, sink_defaults=found))
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running"), cluster.status
     cluster.log.clear()
     return cluster
@@ -70,7 +70,7 @@ def test_defaults_of_pods_reach_the_driver() -> None:
 def test_defaults_of_pods_reach_executors() -> None:
     found = defaults(nodeSelector={"disk": "ssd"}, spillVolume={"emptyDir": {"sizeLimit": "5Gi"}})
     cluster = with_defaults(found, **CLUSTER)
-    template = cluster.things["ConfigMap", "flights-s3sink"]["data"]["executor.yaml"]
+    template = cluster.objects["ConfigMap", "flights-s3sink"]["data"]["executor.yaml"]
     assert "disk: ssd" in template
     assert "sizeLimit: 5Gi" in template
 
@@ -153,7 +153,7 @@ def test_a_sink_with_an_identity_of_its_own_uses_no_default_credentials(account:
 
 def test_the_job_and_the_driver_pod_get_the_default_connection() -> None:
     cluster = with_defaults(defaults(s3=MINIO))
-    config = cluster.things["ConfigMap", "flights-s3sink"]["data"]["sink.yaml"]
+    config = cluster.objects["ConfigMap", "flights-s3sink"]["data"]["sink.yaml"]
     assert "endpoint: https://minio:9000" in config
     secrets = [each["secret"]["secretName"] for each in driver_spec(cluster)["volumes"] if "secret" in each]
     assert secrets == ["ca", "login"]
@@ -162,11 +162,11 @@ def test_the_job_and_the_driver_pod_get_the_default_connection() -> None:
 def test_a_stopped_sink_stays_published_while_the_default_endpoint_is_the_same() -> None:
     cluster = with_defaults(defaults(s3=MINIO))
     cluster.edit(state="Stopped")
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert cluster.status["publishedEndpoint"] == "https://minio:9000"
     cluster.log.clear()
     cluster.wait(60_000)
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert not actions(cluster)
 
 
@@ -177,7 +177,7 @@ SIZES = {"executor": {"cores": 2, "memory": {"min": "1Gi", "max": "2Gi"}}, "driv
 
 def test_default_cores_and_memory_reach_sinks_that_do_not_set_them() -> None:
     cluster = with_defaults(defaults(**SIZES), **CLUSTER)
-    config = cluster.things["ConfigMap", "flights-s3sink"]["data"]
+    config = cluster.objects["ConfigMap", "flights-s3sink"]["data"]
     assert "spark.executor.cores=2" in config["spark.properties"]
     assert driver_spec(cluster)["containers"][0]["resources"]["requests"]["cpu"] == "3"
     assert applied(cluster) == {
@@ -198,7 +198,7 @@ def test_cores_and_memory_of_a_sink_win_field_by_field() -> None:
 def test_a_default_maximum_below_the_minimum_of_a_sink_is_an_invalid_spec_that_names_the_default() -> None:
     sink = document(executor={"memory": {"min": "3Gi"}})
     cluster = Cluster(sink=sink, settings=replace(SETTINGS, sink_defaults=defaults(**SIZES)))
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("False", "InvalidSpec")
     message = cluster.condition("Ready")["message"]
     assert "spec.executor.memory.min" in message
@@ -209,7 +209,7 @@ def test_a_changed_default_of_the_memory_restarts_no_driver() -> None:
     cluster = with_defaults(defaults(**SIZES), **CLUSTER)
     changed = {"executor": {"cores": 2, "memory": {"min": "1Gi", "max": "3Gi"}}, "driver": {"cores": 3}}
     cluster.settings = replace(cluster.settings, sink_defaults=defaults(**changed))
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert not [each for each in actions(cluster) if "Pod" in str(each)]
     assert applied(cluster)["spec.executor.memory.max"] == "3Gi"
 
@@ -254,7 +254,7 @@ def test_without_defaults_the_status_lists_none_and_nothing_changes() -> None:
 def test_a_changed_default_restarts_the_driver() -> None:
     cluster = with_defaults(defaults(nodeSelector={"disk": "ssd"}))
     cluster.settings = replace(cluster.settings, sink_defaults=defaults(nodeSelector={"disk": "nvme"}))
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert driver_spec(cluster)["nodeSelector"] == {"disk": "nvme"}
     assert applied(cluster) == {"spec.driver.podTemplate.spec.nodeSelector.disk": "nvme"}
 
@@ -263,13 +263,13 @@ def test_a_default_that_a_sink_overrides_restarts_nothing() -> None:
     own = {"podTemplate": {"spec": {"nodeSelector": {"disk": "ssd"}}}}
     cluster = with_defaults(defaults(nodeSelector={"disk": "ssd"}), driver=own)
     cluster.settings = replace(cluster.settings, sink_defaults=defaults(nodeSelector={"disk": "nvme"}))
-    cluster.live()
+    cluster.converge_with_kubelet()
     assert not actions(cluster)
 
 
 def test_an_invalid_spec_names_the_defaults_that_apply() -> None:
     cluster = Cluster(settings=replace(SETTINGS, sink_defaults=defaults(s3={"endpoint": "http://minio:9000"})))
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("False", "InvalidSpec")
     message = cluster.condition("Ready")["message"]
     assert "set spec.s3.insecure: true" in message
@@ -283,7 +283,7 @@ def invalid(own: Json) -> str:
     """The message about a sink with these fields of `s3`, for which the defaults set a store without TLS."""
     sink = document(s3=SPEC["s3"] | own)
     cluster = Cluster(sink=sink, settings=replace(SETTINGS, sink_defaults=defaults(s3=MINIO_WITHOUT_TLS)))
-    cluster.settle()
+    cluster.converge()
     assert cluster.ready == ("False", "InvalidSpec")
     return str(cluster.condition("Ready")["message"])
 

@@ -92,7 +92,7 @@ def test_defaults_of_the_operator_are_not_restricted() -> None:
 
 def test_a_restricted_sink_gets_no_driver_and_the_reason() -> None:
     cluster = restricted(image="evil:1")
-    cluster.settle()
+    cluster.converge()
     assert cluster.driver is None
     for condition in ("Stalled", Reason.SINK_RESTRICTED):
         assert cluster.condition(condition)["reason"] == Reason.SINK_RESTRICTED

@@ -36,7 +36,7 @@ def test_a_running_sink_is_ready_and_has_a_phase() -> None:
 def test_a_sink_whose_driver_failed_is_not_ready_and_counts_the_failure() -> None:
     cluster = running()
     cluster.fail(TransientError("Kafka did not answer"))
-    cluster.settle()
+    cluster.converge()
     assert value(cluster.sink, "condition", condition="Ready", status="True") == 0
     assert value(cluster.sink, "condition", condition="Ready", status="False") == 1
     assert value(cluster.sink, "consecutive_failures") == 1

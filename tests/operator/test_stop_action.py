@@ -39,7 +39,7 @@ def ending() -> Cluster:
     assert cluster.driver is not None
     cluster.driver["metadata"]["deletionTimestamp"] = to_timestamp(cluster.now)
     cluster.namespace_terminating = True
-    cluster.settle()
+    cluster.converge()
     return cluster
 
 
@@ -47,9 +47,9 @@ def publishes(cluster: Cluster, *, published: bool = True) -> None:
     """The driver ends, and its pod is removed."""
     assert cluster.driver is not None
     cluster.end(cluster.driver, exit_code=0, message=FinalReport(published=published).termination_message())
-    cluster.settle()
+    cluster.converge()
     cluster.remove("Pod", cluster.driver["metadata"]["name"])
-    cluster.settle()
+    cluster.converge()
 
 
 def test_nothing_is_created_in_a_terminating_namespace(ending: Cluster) -> None:
@@ -61,24 +61,24 @@ def test_nothing_is_created_in_a_terminating_namespace(ending: Cluster) -> None:
 
 def test_a_deleted_sink_waits_for_the_driver_that_publishes(ending: Cluster) -> None:
     ending.delete_sink()
-    ending.settle()
-    assert not ending.gone
+    ending.converge()
+    assert not ending.is_removed
     publishes(ending)
-    assert ending.gone
+    assert ending.is_removed
     assert ("Warning", "FinalizerRemoved") not in ending.events
 
 
 def test_a_driver_that_could_not_publish_is_reported(ending: Cluster) -> None:
     publishes(ending, published=False)
     ending.delete_sink()
-    ending.settle()
-    assert ending.gone
+    ending.converge()
+    assert ending.is_removed
     assert ("Warning", "FinalizerRemoved") in ending.events
 
 
 def test_a_driver_that_hangs_holds_the_sink_for_ten_minutes_at_most(ending: Cluster) -> None:
     ending.delete_sink()
-    ending.settle()
+    ending.converge()
     ending.wait(10 * 60_000)
-    ending.settle()
-    assert ending.gone
+    ending.converge()
+    assert ending.is_removed

@@ -1,4 +1,4 @@
-"""The queue of sinks to look at."""
+"""The queue of sinks to reconcile."""
 
 from __future__ import annotations
 
