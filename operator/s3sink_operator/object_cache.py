@@ -14,7 +14,7 @@ from typing import NamedTuple
 from s3sink_operator import names
 from s3sink_operator.cached_objects import MAX_NAMESPACE_BYTES, compacted, omitted_size, without_spec
 from s3sink_operator.reasons import Reason
-from s3sink_operator.status import reason_of
+from s3sink_operator.status_update import reason_of
 from s3sink_operator.types import Json, label
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from s3sink_operator import status
+from s3sink_operator import status_update
 from s3sink_operator.apply import DecisionApplier
 from s3sink_operator.decide.chain import decide
 from s3sink_operator.kube_api import ApiError
@@ -188,8 +188,10 @@ class Reconciler:
     async def _report_error(self, key: SinkKey, cause: str) -> None:
         """Reports a failed pass in the previous status. The rest of that status may be stale."""
         sink = self.observer.cache.get("S3Sink", *key)
-        changed = None if sink is None else status.operator_error(sink.get("status") or {}, cause, now=self.clock())
-        if sink is None or changed is None:
+        if sink is None:
+            return
+        changed = status_update.operator_error(sink.get("status") or {}, cause, now=self.clock())
+        if changed is None:
             return
         try:
             await self.applier.apply(key, sink, Decision(status=changed))

@@ -13,9 +13,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from s3sink_operator.decide.rollout import PROGRESS_DEADLINE_MS, MaxUnavailable, SinkRollout
 from s3sink_operator.metrics import ROLLOUT_HALTED, ROLLOUT_PENDING, ROLLOUT_UNAVAILABLE, ROLLOUT_UPDATED
 from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.sink_rollout import PROGRESS_DEADLINE_MS, MaxUnavailable, SinkRollout
 from s3sink_operator.types import Json, RolloutGate
 
 _log = logging.getLogger(__name__)

@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from s3sink_operator import names, status
+from s3sink_operator import names, status_update
 from s3sink_operator.apply import ApplyResult, DecisionApplier
-from s3sink_operator.decide.rollout import MaxUnavailable
 from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.objects.pods import EXECUTOR_MEMORY_ANNOTATION
 from s3sink_operator.observe import Observer
 from s3sink_operator.reconcile import Reconciler
 from s3sink_operator.rollout_tracker import RolloutTracker
+from s3sink_operator.sink_rollout import MaxUnavailable
 from s3sink_operator.spec_cache import parse
 from s3sink_operator.types import Decision, Json, Observed, Rejection, to_ms, to_timestamp
 from sink_job.api.report import MemoryReport, PartitionReport
@@ -158,6 +158,6 @@ def test_a_rejected_status_is_reported_in_the_previous_one() -> None:
 
 
 def test_a_reported_error_is_not_written_again() -> None:
-    first = status.operator_error({}, "it fails", now=START)
+    first = status_update.operator_error({}, "it fails", now=START)
     assert first is not None
-    assert status.operator_error(first, "it fails", now=START + 60_000) is None
+    assert status_update.operator_error(first, "it fails", now=START + 60_000) is None

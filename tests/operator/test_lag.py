@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from s3sink_operator import status
+from s3sink_operator import reported_progress
 from s3sink_operator.kubectl import view
 from s3sink_operator.kubectl.partitions import from_status
 from s3sink_operator.names import RESTART_ANNOTATION
@@ -51,11 +51,11 @@ def test_the_age_of_the_sink_is_unknown_while_that_of_one_lagging_partition_is()
     known = PartitionReport(topic="a", partition=0, committed=1, next=1, end=3, lag=2, lag_ms=7_000)
     idle = PartitionReport(topic="a", partition=1, committed=1, next=1, end=1, lag=0)
     unknown = PartitionReport(topic="b", partition=0, committed=1, next=1, end=3, lag=2)
-    found = status.progress(report(partitions=[known, idle, unknown]))
+    found = reported_progress.progress(report(partitions=[known, idle, unknown]))
     assert found.lag is not None
     assert (found.lag.records, found.lag.seconds) == (4, None)
     assert [(each.topic, each.lag_seconds) for each in found.topics or ()] == [("a", 7), ("b", None)]
-    without = status.progress(report(partitions=[known, idle])).lag
+    without = reported_progress.progress(report(partitions=[known, idle])).lag
     assert without is not None
     assert without.seconds == 7
 
@@ -149,14 +149,14 @@ def test_the_committed_offsets_of_all_partitions_are_kept_without_a_driver() -> 
 
 
 def test_a_partition_that_is_not_read_has_no_offset() -> None:
-    found = status.progress(report(partitions=[each for each in partitions(3) if each.partition != 1]))
+    found = reported_progress.progress(report(partitions=[each for each in partitions(3) if each.partition != 1]))
     assert found.topics
     assert found.topics[0].committed == [0, -1, 20]
     assert [each.partition for each in from_status(found, "").partitions] == [0, 2]
 
 
 def test_topics_whose_offsets_do_not_fit_are_counted() -> None:
-    found = status.progress(report(partitions=[*partitions(MAX_COMMITTED), *partitions(3, "more")]))
+    found = reported_progress.progress(report(partitions=[*partitions(MAX_COMMITTED), *partitions(3, "more")]))
     assert [len(each.committed or ()) for each in found.topics or ()] == [MAX_COMMITTED, 0]
     assert "without 1 topics" in from_status(found, "no driver runs").note
     assert S3SinkStatus.read({"progress": found.document()}).progress == found

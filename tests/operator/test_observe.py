@@ -22,7 +22,7 @@ from tests.operator.fake_cluster import SETTINGS, Cluster, document
 SINKS = 300
 
 
-def observer(*sinks: Json) -> Observer:
+def listed_observer(*sinks: Json) -> Observer:
     """An operator that has just listed these sinks."""
     store = ObjectCache()
     for number, sink in enumerate(sinks, 1):
@@ -62,7 +62,7 @@ def test_other_tasks_run_while_the_sinks_of_the_start_are_indexed(monkeypatch: p
 
     async def passes() -> Observed | None:
         other = asyncio.create_task(other_task())
-        found = await observer(*many()).observe(SinkKey("data", "sink-000"), refresh=frozenset())
+        found = await listed_observer(*many()).observe(SinkKey("data", "sink-000"), refresh=frozenset())
         await other
         return found
 
@@ -74,7 +74,7 @@ def test_other_tasks_run_while_the_sinks_of_the_start_are_indexed(monkeypatch: p
 
 def test_no_pass_decides_before_all_sinks_of_the_start_are_indexed() -> None:
     async def passes() -> list[Observed | None]:
-        watching = observer(*many())
+        watching = listed_observer(*many())
         keys = (SinkKey("data", "sink-000"), SinkKey("data", f"sink-{SINKS - 1}"), SinkKey("data", "sink-001"))
         return list(await asyncio.gather(*(watching.observe(key, refresh=frozenset()) for key in keys)))
 
@@ -94,7 +94,7 @@ def test_a_sink_whose_resources_fail_does_not_fail_the_pass_of_another_one(
         return resources_of(found, made)
 
     monkeypatch.setattr(observe, "resources_of", failing)
-    watching = observer(sink("hostile", "a"), sink("one", "b"), sink("two", "b"))
+    watching = listed_observer(sink("hostile", "a"), sink("one", "b"), sink("two", "b"))
     with caplog.at_level(logging.ERROR):
         found = asyncio.run(watching.observe(SinkKey("data", "one"), refresh=frozenset()))
     assert found is not None
@@ -103,7 +103,7 @@ def test_a_sink_whose_resources_fail_does_not_fail_the_pass_of_another_one(
 
 
 def test_a_sink_above_the_limit_of_its_namespace_has_a_condition_and_runs() -> None:
-    watching = observer(sink("one", "a"), sink("two", "b"))
+    watching = listed_observer(sink("one", "a"), sink("two", "b"))
     watching.resources.max_topics = 1
     found = asyncio.run(watching.observe(SinkKey("data", "two"), refresh=frozenset()))
     assert found is not None

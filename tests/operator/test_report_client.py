@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from s3sink_operator import limited_report, observe, report_client, status
+from s3sink_operator import limited_report, observe, report_client, reported_progress
 from s3sink_operator.kube_api import KubeApi, ResponseTooLarge
 from s3sink_operator.limited_report import LimitedReport, parse_report
 from s3sink_operator.names import REPORT_TOKEN_ANNOTATION
@@ -166,7 +166,7 @@ def test_a_driver_of_many_topic_partitions_reports_the_worst_of_them_and_sums() 
     assert len(text) < MAX_REPORT_BYTES
     found = LimitedReport.model_validate_json(text)
     assert {each.lag for each in found.partitions} == set(range(95_000, 100_000))
-    progress, expected = status.progress(found), status.progress(whole)
+    progress, expected = reported_progress.progress(found), reported_progress.progress(whole)
     assert progress.lag == expected.lag
     assert progress.most_lagging == expected.most_lagging
     assert [(each.topic, each.partitions, each.lag) for each in progress.topics or ()] == [

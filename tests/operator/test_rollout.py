@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_operator.decide.rollout import MaxUnavailable
+from s3sink_operator.sink_rollout import MaxUnavailable
 from s3sink_operator.types import Rejection, Unreachable
 from sink_job.api.errors import BucketNotFound, TransientError
 from sink_job.api.report import RunState

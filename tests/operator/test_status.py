@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_operator import status
-from s3sink_operator.status import Condition
+from s3sink_operator import reported_progress, status_update
 from s3sink_operator.status_model import ConditionStatus, S3SinkStatus
+from s3sink_operator.status_update import Condition
 from s3sink_operator.types import Json, to_ms, to_timestamp
 from sink_job.api.report import PartitionReport, RunState, Totals
 from tests.operator.fake_cluster import START, report
@@ -24,7 +24,7 @@ def made(conditions: list[Condition], old: list[Json] | None = None, now: int = 
     """The conditions as JSON, after those of the JSON `old`."""
     before = S3SinkStatus.read({"conditions": old or []}).conditions or []
     assert len(before) == len(old or [])
-    return [each.document() for each in status.conditions(before, conditions, generation=2, now=now)]
+    return [each.document() for each in status_update.conditions(before, conditions, generation=2, now=now)]
 
 
 def test_a_conditions_time_changes_with_its_status_alone() -> None:
@@ -56,7 +56,7 @@ def test_the_twenty_most_lagging_partitions_are_listed_and_all_topics_summed() -
         PartitionReport(topic=f"t{n % 3}", partition=n, committed=n, next=n, end=2 * n, lag=n, lag_ms=n * 1000)
         for n in range(100)
     ]
-    reported = status.progress(
+    reported = reported_progress.progress(
         report(partitions=partitions, assigned_partitions=100, totals=Totals(records=5))
     ).document()
     assert [each["partition"] for each in reported["mostLagging"]] == list(range(99, 79, -1))
@@ -70,7 +70,7 @@ def test_the_twenty_most_lagging_partitions_are_listed_and_all_topics_summed() -
 
 def test_unknown_lag_is_absent() -> None:
     partitions = [PartitionReport(topic="t", partition=0, committed=0, next=0)]
-    assert "lag" not in status.progress(report(RunState.RECOVERING, partitions=partitions)).document()
+    assert "lag" not in reported_progress.progress(report(RunState.RECOVERING, partitions=partitions)).document()
 
 
 def whole(**progress: Any) -> Json:
@@ -83,7 +83,7 @@ def whole(**progress: Any) -> Json:
 
 
 def written(old: Json, new: Json, now: int) -> tuple[Json | None, int | None]:
-    return status.pending_write(old, new, now=now, interval_ms=30_000)
+    return status_update.pending_write(old, new, now=now, interval_ms=30_000)
 
 
 def test_nothing_is_written_where_nothing_changed() -> None:

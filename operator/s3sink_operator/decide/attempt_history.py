@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from s3sink_operator import backoff, memory_sizing, names, pod_failures
 from s3sink_operator.decide.memory_status import sizing_state
-from s3sink_operator.decide.resume_point import resume_point_of
 from s3sink_operator.memory_sizing import Bounds, SizingState
 from s3sink_operator.names import Component
 from s3sink_operator.objects import (
@@ -22,9 +22,9 @@ from s3sink_operator.objects import (
     sized_memory,
 )
 from s3sink_operator.pod_failures import OOM_KILLED, PodFailure
-from s3sink_operator.progress_model import SinkProgress
+from s3sink_operator.progress_model import MAX_MOST_LAGGING, SinkProgress
 from s3sink_operator.reasons import Reason
-from s3sink_operator.status_model import Attempt, Retry, S3SinkStatus
+from s3sink_operator.status_model import Attempt, Position, Retry, S3SinkStatus
 from s3sink_operator.types import (
     FINALIZERS_KIND,
     REPLACEMENT_KIND,
@@ -43,6 +43,8 @@ from sink_job.api.report import FinalReport, Report, RunState
 
 _MAX_EXECUTOR_ATTEMPT = 10**9
 """Anyone may give a pod an executor's labels: a larger number is not an attempt's."""
+_MAX_NAMED: Final = 3
+"""Topic-partitions that the text of a resume point names."""
 _NO_RETRY_KINDS = ("pods/resize", "S3Sink", FINALIZERS_KIND, REPLACEMENT_KIND, "Event")
 
 
@@ -197,7 +199,7 @@ def _end_entry(failure: PodFailure, at: int, status: S3SinkStatus) -> Attempt:
 
 def _resume_fields(final: FinalReport | None, progress: SinkProgress | None) -> Json:
     """The fields of an attempt about its successor."""
-    found = resume_point_of(final, progress)
+    found = _resume_point_of(final, progress)
     return {} if found is None else {"resumes_from": found.text, "positions": found.positions or None}
 
 
@@ -334,3 +336,41 @@ def _next_attempt(attempts: Sequence[Attempt], observed: Observed) -> int:
     known = [each.number for each in attempts]
     of_executors = [number for number in map(_number, observed.executors) if number <= _MAX_EXECUTOR_ATTEMPT]
     return max([*known, *of_executors], default=0) + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ResumePoint:
+    """Where the next attempt resumes: the round of the ledger, and the offsets of some topic-partitions.
+
+    `text`: for `resumesFrom`. `positions`: of the topic-partition that failed first, then the largest lags.
+    """
+
+    text: str
+    positions: list[Position]
+
+
+def _resume_point_of(final: FinalReport | None, progress: SinkProgress | None) -> _ResumePoint | None:
+    """From the final report of a driver; without one from the last progress, after which rounds may have been
+    recorded. None if the round is unknown."""
+    if final is not None and final.round is not None:
+        found = [Position(topic=each.topic, partition=each.partition, offset=each.next) for each in final.positions]
+        return _resume_point(final.round, found, final.partitions, is_exact=True)
+    if progress is None or progress.round is None:
+        return None
+    assigned = (progress.partitions.assigned if progress.partitions else None) or 0
+    found = [
+        Position(topic=each.topic, partition=each.partition, offset=each.next)
+        for each in progress.most_lagging or ()
+        if each.next is not None
+    ]
+    return _resume_point(progress.round, found, assigned, is_exact=False)
+
+
+def _resume_point(number: int, positions: list[Position], partitions: int, *, is_exact: bool) -> _ResumePoint:
+    text = f"after round {number} of the ledger" + ("" if is_exact else " or a later one")
+    named = [f"{each.topic}-{each.partition} at offset {each.offset}" for each in positions[:_MAX_NAMED]]
+    if named:
+        more = partitions - len(named)
+        named += [f"{more} more"] if more > 0 else []
+        text += ": " + ", ".join(named) + ("" if is_exact else ", or later offsets")
+    return _ResumePoint(text=text, positions=positions[:MAX_MOST_LAGGING])

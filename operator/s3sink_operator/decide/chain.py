@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from s3sink_operator import status
-from s3sink_operator.decide import conditions, driver_policies, lifecycle_policies, memory_policy, rollout
+from s3sink_operator import status_update
+from s3sink_operator.decide import conditions, driver_policies, lifecycle_policies, memory_policy, rollout_status
 from s3sink_operator.decide.attempt_history import ObservedFailure
 from s3sink_operator.decide.builders import delete_obsolete
 from s3sink_operator.decide.context import Context
@@ -59,14 +59,14 @@ def decide(observed: Observed, settings: Settings, now: int) -> Decision:
     result = next(found for policy in POLICIES if (found := policy(ctx)) is not None)
     if result.keep_status:
         return Decision(requeue_after_ms=result.requeue_after_ms)
-    written, delay = status.pending_write(
+    written, delay = status_update.pending_write(
         ctx.previous.document, build_status(ctx, result).document(), now=now, interval_ms=settings.progress_interval_ms
     )
     if written is not None and not observed.is_retry and may_follow(ctx.previous.document, written, result):
         written, delay = None, settings.start_poll_ms
     decision = Decision(writes=_writes(ctx, result), status=written, events=_events(ctx, result))
     decision, delays = _without_rejected(ctx, decision)
-    delays.append(rollout.availability_left_ms(ctx, result))
+    delays.append(rollout_status.availability_left_ms(ctx, result))
     due = [ms for ms in (delay, result.requeue_after_ms, *delays) if ms is not None]
     return replace(decision, requeue_after_ms=min(due, default=None))
 
@@ -132,7 +132,7 @@ def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
     rejected = conditions.write_rejected(ctx, result)
     if rejected is not None and ctx.pods.driver is not None and ctx.previous.status.condition(rejected.type) is None:
         found.append(Event(type=EventType.WARNING, reason=rejected.type, message=rejected.message))
-    halted = rollout.halted_condition(ctx, result)
+    halted = rollout_status.halted_condition(ctx, result)
     if halted is not None and ctx.previous.status.condition(halted.type) is None:
         found.append(Event(type=EventType.WARNING, reason=halted.type, message=halted.message))
     return tuple(replace(each, reason=sanitize_reason(each.reason), message=one_line(each.message)) for each in found)

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from s3sink_operator import conflicts, names, pod_failures
-from s3sink_operator.decide import handover, offset_reset, rollout
+from s3sink_operator.decide import handover, offset_reset, rollout_status
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.memory_sizing import MAX_DRIVER
 from s3sink_operator.reasons import Reason
-from s3sink_operator.status import Condition
 from s3sink_operator.status_model import ConditionStatus
+from s3sink_operator.status_update import Condition
 from s3sink_operator.types import REPLACEMENT_KIND, Rejection, annotation, is_terminating, to_timestamp
 from sink_job.api.enums import DesiredState
 from sink_job.api.quantities import format_size
@@ -48,7 +48,7 @@ def compose(ctx: Context, result: PolicyResult, history: AttemptHistory) -> list
         *_annotations(ctx),
         *_possible_conflict(ctx),
         *filter(None, [write_rejected(ctx, result)]),
-        *rollout.compose(ctx, result),
+        *rollout_status.compose(ctx, result),
     ]
 
 

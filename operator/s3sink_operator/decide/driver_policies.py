@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from s3sink_operator import names, pod_failures
-from s3sink_operator.decide import handover, rollout
+from s3sink_operator.decide import handover
 from s3sink_operator.decide.attempt_history import backoff_left_ms
 from s3sink_operator.decide.backing_off import backing_off
 from s3sink_operator.decide.builders import delete_pod, driver_pod, supporting_objects
@@ -15,6 +15,7 @@ from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import Component
 from s3sink_operator.objects.pods import secret_names
 from s3sink_operator.reasons import Reason
+from s3sink_operator.sink_rollout import PROGRESS_DEADLINE_MS
 from s3sink_operator.status_model import Attempt, ConditionStatus
 from s3sink_operator.types import (
     EventType,
@@ -151,7 +152,7 @@ def _may_get_executors(ctx: Context) -> bool:
     ready = ctx.previous.status.condition("Ready")
     if ready is None or ready.status is ConditionStatus.TRUE:
         return True
-    return ctx.now - (ready.last_transition_time or ctx.now) < rollout.PROGRESS_DEADLINE_MS
+    return ctx.now - (ready.last_transition_time or ctx.now) < PROGRESS_DEADLINE_MS
 
 
 def driver_is_terminating(ctx: Context) -> PolicyResult | None:

@@ -16,7 +16,7 @@ from s3sink_operator.decide.sink_facts import PreviousStatus, SinkFacts
 from s3sink_operator.executor_count import ScalingBounds, ScalingPlan, ScalingState
 from s3sink_operator.memory_sizing import SizingInputs
 from s3sink_operator.pod_failures import PodFailure
-from s3sink_operator.status import MAX_INTEGER
+from s3sink_operator.reported_progress import MAX_INTEGER
 from s3sink_operator.status_model import MemoryChange, MemoryInputs, MemoryStatus
 from s3sink_operator.types import Json, Observed, Settings, annotation, is_terminating
 from sink_job.api import memory_budget

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3sink_operator import names, pod_failures, status
-from s3sink_operator.decide import conditions, memory_status, rollout
+from s3sink_operator import names, pod_failures, reported_progress, status_update
+from s3sink_operator.decide import conditions, memory_status, rollout_status
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
@@ -32,7 +32,7 @@ def build_status(ctx: Context, result: PolicyResult) -> S3SinkStatus:
     published = _is_published(ctx, result)
     return S3SinkStatus(
         observed_generation=ctx.sink.generation,
-        conditions=status.conditions(
+        conditions=status_update.conditions(
             ctx.previous.status.conditions or (),
             conditions.compose(ctx, result, history),
             generation=ctx.sink.generation,
@@ -45,10 +45,10 @@ def build_status(ctx: Context, result: PolicyResult) -> S3SinkStatus:
         progress=_progress(ctx, result),
         memory=_memory(ctx, result),
         scaling=_scaling(ctx),
-        attempts=status.newest_attempts(history.attempts),
+        attempts=status_update.newest_attempts(history.attempts),
         retry=history.retry,
         offset_reset=result.offset_reset or ctx.previous.status.offset_reset,
-        rollout=rollout.status_after(ctx, result),
+        rollout=rollout_status.status_after(ctx, result),
         applied_defaults=_applied_defaults(ctx),
         node_lost_time=result.node_lost_time,
         claim=_claim(ctx),
@@ -108,7 +108,7 @@ def _is_published(ctx: Context, result: PolicyResult) -> bool:
 def _reported(ctx: Context) -> SinkProgress | None:
     """The progress of the report. A starting driver does not report all of it."""
     report = ctx.pods.report
-    return None if report is None or report.state is RunState.STARTING else status.progress(report)
+    return None if report is None or report.state is RunState.STARTING else reported_progress.progress(report)
 
 
 def _progress(ctx: Context, result: PolicyResult) -> SinkProgress:
@@ -116,15 +116,15 @@ def _progress(ctx: Context, result: PolicyResult) -> SinkProgress:
     found = _reported(ctx)
     if found is not None:
         if found.lag is None:
-            found = found.model_copy(update={"last_known_lag": status.last_known_lag(ctx.previous.progress)})
+            found = found.model_copy(update={"last_known_lag": reported_progress.last_known_lag(ctx.previous.progress)})
     else:
-        found = status.without_report(ctx.previous.progress)
+        found = reported_progress.without_report(ctx.previous.progress)
         if ctx.previous.status.observed_generation != ctx.sink.generation:
             found = found.model_copy(update={"topics": None, "most_lagging": None})
     if result.published and ctx.pods.operation is not None:
         final = pod_failures.final_report(ctx.pods.operation)
         ended = pod_failures.ended_ms(ctx.pods.operation) or ctx.now
-        found = found if final is None else status.progress_after_publish(found, final, ended)
+        found = found if final is None else reported_progress.progress_after_publish(found, final, ended)
     return found.model_copy(update={"phase": result.phase})
 
 

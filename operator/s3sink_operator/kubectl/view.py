@@ -21,7 +21,6 @@ from s3sink_operator.kubectl.formatting import (
 )
 from s3sink_operator.progress_model import AssignedPartitions, Lag, PartitionProgress, SinkProgress
 from s3sink_operator.reasons import Reason
-from s3sink_operator.status import LAG_INTERVAL_MS
 from s3sink_operator.status_model import (
     Attempt,
     MemoryStatus,
@@ -31,6 +30,7 @@ from s3sink_operator.status_model import (
     ScalingStatus,
     StatusCondition,
 )
+from s3sink_operator.status_update import LAG_INTERVAL_MS
 from s3sink_operator.types import Json, is_terminating
 from sink_job.api.quantities import format_size
 
