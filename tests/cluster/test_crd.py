@@ -20,7 +20,7 @@ from s3sink_operator import crd
 from s3sink_operator.sink_defaults import DEFAULTED_FIELDS
 from sink_job.api import unsupported
 from sink_job.api.parser import parse_sink
-from tests.operator.rejected_manifests import CHANGED, REJECTED
+from tests.operator.crd.rejected_manifests import CHANGED, REJECTED
 from tests.support.sinks import causes, place_for_sinks, tried
 from tests.unit.api.manifests import HOURLY, TIME, document
 

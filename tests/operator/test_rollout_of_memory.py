@@ -12,9 +12,9 @@ from s3sink_operator.sink_defaults import SinkDefaults
 from s3sink_operator.types import to_timestamp
 from sink_job.api.quantities import GI
 from sink_job.api.report import MemoryReport
+from tests.operator.decide.test_memory_in_place import allocation
 from tests.operator.fake_cluster import Cluster, report
 from tests.operator.fleet import OLD, Fleet
-from tests.operator.test_memory_in_place import allocation
 
 CLUSTER = {"executor": {"mode": "Cluster", "instances": 1}}
 

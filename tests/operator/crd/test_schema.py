@@ -30,10 +30,10 @@ from sink_job.api.reserved_properties import (
     spark_property_error,
 )
 from sink_job.api.spec import Spec
-from tests.operator.rejected_manifests import CHANGED, REJECTED
+from tests.operator.crd.rejected_manifests import CHANGED, REJECTED
 from tests.unit.api.manifests import HOURLY, TIME, accepted, document
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FILE = ROOT / crd.FILE
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 MADE = crd.crd()
