@@ -1,10 +1,7 @@
-"""The CRD as text, without a server: made from the models, small, structural, described, as the parser reads it."""
+"""The schema of the CustomResourceDefinition: structural, small, described, as the parser reads it."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,37 +9,16 @@ import jsonschema
 import pytest
 import yaml
 
-from s3sink_operator import crd
-from s3sink_operator.crd import __main__ as command
 from s3sink_operator.crd import pod_template
-from s3sink_operator.crd.cel import CelRule
-from s3sink_operator.crd.rules import RULES
-from s3sink_operator.crd.schema import attach, fields
 from sink_job.api import unsupported
-from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_errors import every_field
-from sink_job.api.parser import parse_sink
-from sink_job.api.reserved_properties import (
-    KAFKA_OWNED,
-    SPARK_OWNED,
-    SPARK_OWNED_PREFIXES,
-    kafka_property_error,
-    spark_property_error,
-)
 from sink_job.api.spec import Spec
-from tests.operator.crd.rejected_manifests import CHANGED, REJECTED
+from tests.operator.crd.definition import FIELDS, ROOT, SCHEMA, nodes, rules
 from tests.unit.api.manifests import HOURLY, TIME, accepted, document
 
-ROOT = Path(__file__).parents[3]
-FILE = ROOT / crd.FILE
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
-MADE = crd.crd()
-VERSION = MADE["spec"]["versions"][0]
-SCHEMA = VERSION["schema"]["openAPIV3Schema"]
-FIELDS = [(path, field) for path, field in fields(SCHEMA) if path != "metadata"]
+
 KEEPS_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
-ANNOTATION_LIMIT = 256 * 1024
-"""Bytes of all annotations of an object; client-side `kubectl apply` keeps a copy of the definition in one."""
 
 PARSED: list[Any] = [
     pytest.param([], id="small"),
@@ -53,54 +29,9 @@ PARSED: list[Any] = [
 ]
 
 
-def nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Every schema in a schema, itself first."""
-    yield schema
-    for inner in schema.get("properties", {}).values():
-        yield from nodes(inner)
-    for below in ("items", "additionalProperties"):
-        if isinstance(schema.get(below), dict):
-            yield from nodes(schema[below])
-
-
-def rules() -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
-    """Every rule of the schema, with the node that it belongs to."""
-    for node in nodes(SCHEMA):
-        for rule in node.get("x-kubernetes-validations", ()):
-            yield node, rule
-
-
 def schema_errors(manifest: Any) -> list[str]:
     """What the schema alone says of a manifest."""
     return [error.message for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(manifest)]
-
-
-def test_the_file_is_what_the_models_make() -> None:
-    assert FILE.read_text(encoding="utf-8") == crd.text()
-
-
-def test_the_text_means_the_definition() -> None:
-    assert yaml.safe_load(crd.text()) == MADE
-
-
-def test_a_copy_of_the_definition_takes_less_than_half_of_the_space_for_annotations() -> None:
-    assert len(json.dumps(crd.crd(), separators=(",", ":"))) < ANNOTATION_LIMIT / 2
-
-
-def test_a_drifted_file_is_reported_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    drifted = tmp_path / "crd.yaml"
-    drifted.write_text(crd.text().replace("topicsDir", "topicDir"), encoding="utf-8")
-    assert command.main(["--check", str(drifted)]) == 1
-    assert capsys.readouterr().err == f"{drifted} differs from the models in sink_job.api: run `make crd`\n"
-
-
-def test_a_file_that_has_not_drifted_is_fine() -> None:
-    assert command.main(["--check", str(FILE)]) == 0
-
-
-def test_the_command_prints_the_definition(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main([]) == 0
-    assert capsys.readouterr().out == crd.text()
 
 
 def test_every_supported_field_of_the_models_is_in_the_schema() -> None:
@@ -216,32 +147,6 @@ def test_what_the_parser_takes_fits_the_schema(changes: list[dict[str, object]])
     assert schema_errors(document(*changes)) == []
 
 
-def test_each_rule_has_a_sentence_of_its_own() -> None:
-    sentences = Counter(rule["message"] for _, rule in rules())
-    assert not [sentence for sentence, count in sentences.items() if count > 1]
-
-
-@pytest.mark.parametrize("rule", [rule for _, rule in rules()], ids=lambda rule: rule["message"])
-def test_a_sentence_begins_with_the_field_and_stays_in_a_line(rule: dict[str, str]) -> None:
-    assert rule["message"].startswith(("spec.", "metadata.name "))
-    assert rule["message"].isprintable()
-    assert len(rule["message"]) < 400
-
-
-def test_the_field_path_of_a_rule_is_the_field_that_its_message_names() -> None:
-    found = 0
-    for node, rule in rules():
-        if "fieldPath" in rule:
-            *steps, name = rule["fieldPath"].removeprefix(".").split(".")
-            section = node
-            for step in steps:
-                section = section["properties"][step]
-            assert name in section["properties"]
-            assert rule["message"].split(" ")[0].rstrip(":").endswith(rule["fieldPath"])
-            found += 1
-    assert found > 20
-
-
 def test_no_enum_value_is_a_boolean_or_null_of_yaml_1_1() -> None:
     words = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
     values = [value for path, field in FIELDS if path.startswith("spec.") for value in field.get("enum", ())]
@@ -254,87 +159,3 @@ def test_sizes_and_durations_have_the_bounds_of_the_models() -> None:
     assert "spec.s3.partSize is above the maximum of 2Gi: write 2Gi or less" in said
     assert "spec.rotation.scheduleInterval is above the maximum of 1d: write 1d or less" in said
     assert "spec.rotation.interval is below the minimum of 1ms: write 1ms or more" in said
-
-
-def test_texts_and_lists_in_rules_are_bounded() -> None:
-    for node, _ in rules():
-        if node.get("type") == "string":
-            assert "maxLength" in node
-        if node.get("type") == "array":
-            assert "maxItems" in node
-        if "additionalProperties" in node:
-            assert "maxProperties" in node
-
-
-@pytest.mark.parametrize("name", [*SPARK_OWNED, *SPARK_OWNED_PREFIXES])
-def test_a_spark_property_that_the_job_rejects_is_in_a_rule(name: str) -> None:
-    assert spark_property_error(name)
-    assert any(json.dumps(name) in rule.cel for rule in RULES if rule.path == "spec.sparkConf")
-
-
-@pytest.mark.parametrize("name", list(KAFKA_OWNED))
-def test_a_kafka_property_that_the_job_rejects_is_in_a_rule(name: str) -> None:
-    assert kafka_property_error(name)
-    for path in ("spec.kafka.properties", "spec.kafka.propertySecrets"):
-        assert any(json.dumps(name) in rule.cel for rule in RULES if rule.path == path)
-
-
-def test_every_rule_has_a_manifest_that_it_rejects() -> None:
-    shown = [case.values[-1] for case in (*REJECTED, *CHANGED)]
-    assert not [rule["message"] for _, rule in rules() if not any(said in rule["message"] for said in shown)]
-
-
-@pytest.mark.parametrize("said", sorted({case.values[-1] for case in (*REJECTED, *CHANGED)}))
-def test_the_expected_message_of_a_rejection_is_in_one_rule_only(said: str) -> None:
-    assert sum(said in rule["message"] for _, rule in rules()) == 1
-
-
-@pytest.mark.parametrize(("manifest", "said"), [case for case in REJECTED if "40 characters" not in case.values[-1]])
-def test_a_manifest_that_a_rule_rejects_is_rejected_by_the_parser(manifest: dict[str, Any], said: str) -> None:
-    assert said
-    with pytest.raises(InvalidSpec):
-        parse_sink(manifest)
-
-
-def test_a_rule_for_a_field_that_there_is_not_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        attach({"properties": {}}, (CelRule("spec.zebra", "true", "spec.zebra is wrong"),))
-
-
-def test_scaling_and_status_are_resources_of_their_own() -> None:
-    assert VERSION["subresources"] == {
-        "status": {},
-        "scale": {
-            "specReplicasPath": ".spec.executor.instances",
-            "statusReplicasPath": ".status.replicas",
-            "labelSelectorPath": ".status.selector",
-        },
-    }
-    assert SCHEMA["properties"]["spec"]["properties"]["executor"]["properties"]["instances"]["minimum"] == 1
-
-
-def test_the_columns_of_kubectl_get() -> None:
-    columns = VERSION["additionalPrinterColumns"]
-    names = [column["name"] for column in columns]
-    assert names == ["Ready", "State", "Partitions", "Lag", "Memory", "Age", "Reason", "Updated"]
-    assert [column["name"] for column in columns if column.get("priority")] == ["Reason", "Updated"]
-
-
-def test_a_column_shows_a_field_that_there_is() -> None:
-    known = {f".{path}" for path, _ in FIELDS}
-    paths = {column["jsonPath"] for column in VERSION["additionalPrinterColumns"]} - {".metadata.creationTimestamp"}
-    conditions = {path for path in paths if path.startswith(".status.conditions[?")}
-    assert paths - conditions <= known
-    assert {path.rsplit(".", 1)[1] for path in conditions} == {"status", "reason"}
-
-
-def test_names_of_the_resource() -> None:
-    assert MADE["metadata"]["name"] == "s3sinks.s3sink.io"
-    assert MADE["spec"]["names"] == {
-        "kind": "S3Sink",
-        "listKind": "S3SinkList",
-        "plural": "s3sinks",
-        "singular": "s3sink",
-        "shortNames": ["s3s"],
-        "categories": ["sinks"],
-    }
