@@ -4,7 +4,7 @@ The operator creates pods, so without restrictions the right to write S3Sinks is
 namespace. The list of fields is an allow-list: a field that a later version of Kubernetes adds is rejected until it is
 listed. It follows the Restricted profile of the Pod Security Standards
 (https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted), without what chooses a program, an
-identity or a node. The chart's ValidatingAdmissionPolicy is made of the same lists (`s3sink_operator.admission`).
+identity or a node. The chart's ValidatingAdmissionPolicy is made of the same lists (`admission`).
 
 Restrictions apply to what a sink sets, not to `sinkDefaults`: those are the administrator's.
 """
