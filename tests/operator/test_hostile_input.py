@@ -18,7 +18,7 @@ from s3sink_operator.limited_report import LimitedReport
 from s3sink_operator.types import Decision, Json
 from sink_job.api.report import RunState
 from tests.operator.fake_cluster import START, Cluster, running
-from tests.operator.decide.test_properties import closed
+from tests.operator.test_properties import closed
 
 STATUS_SCHEMA = jsonschema.Draft202012Validator(closed(STATUS))
 MAX_STATUS_BYTES = 300_000

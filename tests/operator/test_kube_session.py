@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import gzip
-import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 from kopf._cogs.clients.auth import APIContext
 from kubernetes.aio.client import ApiClient, Configuration
 
 from s3sink_operator.handlers import login_as
-from s3sink_operator.kube_api import ApiError, KubeApi, ResponseTooLarge
+from s3sink_operator.kube_api import ApiError, KubeApi
 from s3sink_operator.kube_session import open_session, proxy_of_environment
 
 
@@ -152,70 +149,3 @@ def test_neither_requests_nor_watches_use_a_proxy_for_an_api_server_in_no_proxy(
     monkeypatch.setenv("NO_PROXY", "127.0.0.0/8")
     proxy, _ = asyncio.run(_through_proxy(monkeypatch, request_, "http://127.0.0.1:1"))
     assert proxy.requests == []
-
-
-def _raw_answer(handler: Callable[[web.Request], Awaitable[web.StreamResponse]], limit: int) -> bytes:
-    """The content of a path of an API server with this handler."""
-    found: bytes = _answer(handler, lambda api: api.raw("/proxy/report", limit=limit))
-    return found
-
-
-def _answer(
-    handler: Callable[[web.Request], Awaitable[web.StreamResponse]], ask_for: Callable[[KubeApi], Awaitable[Any]]
-) -> Any:
-    """What a request of the operator returns from an API server with this handler."""
-
-    async def ask() -> Any:
-        app = web.Application()
-        app.router.add_get("/{path:.*}", handler)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            server = f"http://127.0.0.1:{runner.addresses[0][1]}"
-            async with ApiClient(Configuration(host=server)) as client, open_session(client) as session:
-                return await ask_for(KubeApi(session))
-        finally:
-            await runner.cleanup()
-
-    return asyncio.run(ask())
-
-
-def test_a_redirect_of_a_pod_behind_the_api_server_is_not_followed() -> None:
-    paths = []
-
-    async def answer(request: web.Request) -> web.Response:
-        paths.append(request.path)
-        raise web.HTTPFound("/api/v1/secrets")
-
-    with pytest.raises(ApiError) as error:
-        _raw_answer(answer, 1 << 20)
-    assert error.value.status == 302
-    assert paths == ["/proxy/report"]
-
-
-def test_a_compressed_answer_of_a_pod_behind_the_api_server_takes_little_memory() -> None:
-    bomb = gzip.compress(bytes(256 << 20), compresslevel=1)
-
-    async def answer(_: web.Request) -> web.Response:
-        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
-
-    tracemalloc.start()
-    try:
-        with pytest.raises(OSError, match="longer than 4 MiB"):
-            _raw_answer(answer, 4 << 20)
-        assert tracemalloc.get_traced_memory()[1] < 64 << 20
-    finally:
-        tracemalloc.stop()
-
-
-def test_a_list_with_a_maximum_is_not_read_beyond_its_size_limit() -> None:
-    queries = []
-
-    async def answer(request: web.Request) -> web.Response:
-        queries.append(dict(request.query))
-        return web.Response(body=b'{"items":[' + b" " * (2 << 20) + b"]}")
-
-    with pytest.raises(ResponseTooLarge):
-        _answer(answer, lambda api: api.list("Event", "data", fields="involvedObject.uid=1", most=100))
-    assert queries == [{"fieldSelector": "involvedObject.uid=1", "limit": "100"}]

@@ -9,12 +9,11 @@ import pytest
 from s3sink_operator import reported_progress
 from s3sink_operator.kubectl import view
 from s3sink_operator.kubectl.partitions import from_status
-from s3sink_operator.names import RESTART_ANNOTATION
 from s3sink_operator.progress_model import MAX_COMMITTED, SinkProgress
 from s3sink_operator.status_model import S3SinkStatus
 from s3sink_operator.types import Json, to_timestamp
-from sink_job.api.errors import BucketNotFound, DataError
-from sink_job.api.report import Failure, PartitionReport, Report, RunState
+from sink_job.api.errors import BucketNotFound
+from sink_job.api.report import PartitionReport, RunState
 from tests.operator.fake_cluster import MINUTE, Cluster, report, running
 
 
@@ -123,9 +122,6 @@ def test_a_lag_that_nothing_renews_is_not_shown_as_the_current_one() -> None:
     assert text in view.detail(cluster.sink, now)
 
 
-# -- offsets -----------------------------------------------------------------------------------------------------------
-
-
 def partitions(count: int, topic: str = "flights") -> list[PartitionReport]:
     return [
         PartitionReport(topic=topic, partition=n, committed=10 * n, next=10 * n + 5, end=10 * n + 9, lag=9)
@@ -160,46 +156,3 @@ def test_topics_whose_offsets_do_not_fit_are_counted() -> None:
     assert [len(each.committed or ()) for each in found.topics or ()] == [MAX_COMMITTED, 0]
     assert "without 1 topics" in from_status(found, "no driver runs").note
     assert S3SinkStatus.read({"progress": found.document()}).progress == found
-
-
-def failed(reported: Report | None) -> Json:
-    """The newest attempt of a sink whose driver ended with a final report, or was killed without one."""
-    cluster = running()
-    cluster.wait(MINUTE)
-    cluster.report = report(now=cluster.now, partitions=partitions(50), assigned_partitions=50)
-    cluster.converge()
-    assert cluster.driver
-    final = None if reported is None else reported.final()
-    message = None if final is None else final.termination_message()
-    cluster.end(cluster.driver, exit_code=137 if final is None else 4, message=message)
-    cluster.report = None
-    cluster.converge()
-    return dict(cluster.status["attempts"][0])
-
-
-def test_an_attempt_names_the_offsets_from_which_the_next_one_resumes() -> None:
-    error = DataError("flights", 33, 338, "no JSON")
-    found = failed(report(RunState.FAILED, round=9, partitions=partitions(50), failure=Failure.of(error)))
-    assert found["resumesFrom"] == (
-        "after round 9 of the ledger: flights-33 at offset 335, flights-0 at offset 5, flights-1 at offset 15, 47 more"
-    )
-    assert found["positions"][0] == {"topic": "flights", "partition": 33, "offset": 335}
-    assert len(found["positions"]) == 20
-
-
-def test_a_killed_attempt_names_the_last_known_offsets() -> None:
-    found = failed(None)
-    assert found["resumesFrom"] == (
-        "after round 7 of the ledger or a later one: flights-0 at offset 5, flights-1 at offset 15, "
-        "flights-2 at offset 25, 47 more, or later offsets"
-    )
-
-
-def test_an_attempt_that_the_operator_ends_names_the_last_known_offsets() -> None:
-    cluster = running()
-    cluster.report = report(now=cluster.now, partitions=partitions(2), assigned_partitions=2)
-    cluster.annotate({RESTART_ANNOTATION: "now"})
-    cluster.converge_with_kubelet()
-    assert cluster.status["attempts"][1]["resumesFrom"] == (
-        "after round 7 of the ledger or a later one: flights-0 at offset 5, flights-1 at offset 15, or later offsets"
-    )

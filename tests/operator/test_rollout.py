@@ -8,14 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_operator.sink_rollout import MaxUnavailable
 from s3sink_operator.types import Rejection, Unreachable
 from sink_job.api.errors import BucketNotFound, TransientError
 from sink_job.api.report import RunState
 from tests.operator.fake_cluster import MINUTE, Cluster, report
 from tests.operator.fleet import NEW, OLD, Fleet, broken_rollout, updated
-
-# --- a rollout that succeeds
 
 
 def test_a_rollout_restarts_every_driver_and_only_one_at_a_time() -> None:
@@ -64,9 +61,6 @@ def test_the_attempt_that_a_rollout_ends_has_the_reason() -> None:
     fleet.start_operator(NEW)
     fleet.run()
     assert fleet.sinks["sink-0000"].status["attempts"][1]["reason"] == "DefaultsChanged"
-
-
-# --- a rollout that fails
 
 
 def test_a_broken_default_image_takes_down_one_sink() -> None:
@@ -177,9 +171,6 @@ def test_a_driver_that_starts_for_longer_than_ten_minutes_halts_the_rollout() ->
     assert fleet.state.halted_by == f"not Ready after their restart: data/{name} (Recovering)"
 
 
-# --- rollback, and drivers that are not Ready
-
-
 def test_a_rollback_recovers_at_once() -> None:
     fleet = broken_rollout(3)
     before = {name: cluster.driver for name, cluster in fleet.sinks.items()}
@@ -266,22 +257,6 @@ def test_a_status_that_is_rejected_starts_no_restart() -> None:
     cluster.rejections = []
     fleet.run()
     assert fleet.images() == {"sink-0000": NEW}
-
-
-# --- the numbers
-
-
-@pytest.mark.parametrize(
-    ("text", "sinks", "expected"), [("1", 1000, 1), ("10%", 1000, 100), ("10%", 3, 1), ("25%", 7, 1), ("100%", 7, 7)]
-)
-def test_the_number_of_sinks_that_may_be_unavailable(text: str, sinks: int, expected: int) -> None:
-    assert MaxUnavailable.parse(text).of(sinks) == expected
-
-
-@pytest.mark.parametrize("text", ["0", "0%", "-1", "101%", "", "%", "1.5", "ten"])
-def test_an_invalid_number_of_unavailable_sinks_is_rejected(text: str) -> None:
-    with pytest.raises(ValueError, match="neither a number of sinks"):
-        MaxUnavailable.parse(text)
 
 
 THINGS = ["step", "ten seconds", "restart", "roll back", "roll on", "crash", "killed", "edit"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +9,6 @@ import pytest
 
 from s3sink_operator.crd import schema
 from s3sink_operator.crd.schema import fields as schema_fields
-from s3sink_operator.kubectl import effective_settings
-from s3sink_operator.operator_config import read_config
 from s3sink_operator.sink_defaults import DEFAULTED_FIELDS, NO_DEFAULTS, SinkDefaults
 from s3sink_operator.types import Json
 from tests.operator.fake_cluster import SETTINGS, SPEC, Cluster, actions, document, running
@@ -39,9 +36,6 @@ def applied(cluster: Cluster) -> dict[str, str]:
 def driver_spec(cluster: Cluster) -> Json:
     assert cluster.driver
     return dict(cluster.driver["spec"])
-
-
-# -- pods --------------------------------------------------------------------------------------------------------------
 
 
 def test_defaults_of_pods_reach_the_driver() -> None:
@@ -108,8 +102,6 @@ def test_the_operator_still_wins_over_its_own_defaults_where_a_sink_depends_on_i
     assert cluster.driver["spec"]["restartPolicy"] == "Never"
 
 
-# -- S3 ----------------------------------------------------------------------------------------------------------------
-
 MINIO = {
     "endpoint": "https://minio:9000",
     "pathStyle": True,
@@ -117,6 +109,7 @@ MINIO = {
     "credentials": {"secret": "login"},
     "caSecret": {"secret": "ca", "key": "ca.crt"},
 }
+
 WRITTEN = {"bucket": "archive", "topicsDir": "topics", "partSize": "25Mi"}
 """As the API server stores it, with the defaults of the CustomResourceDefinition."""
 
@@ -170,8 +163,6 @@ def test_a_stopped_sink_stays_published_while_the_default_endpoint_is_the_same()
     assert not actions(cluster)
 
 
-# -- cores and memory --------------------------------------------------------------------------------------------------
-
 SIZES = {"executor": {"cores": 2, "memory": {"min": "1Gi", "max": "2Gi"}}, "driver": {"cores": 3}}
 
 
@@ -214,21 +205,11 @@ def test_a_changed_default_of_the_memory_restarts_no_driver() -> None:
     assert applied(cluster)["spec.executor.memory.max"] == "3Gi"
 
 
-def test_explain_shows_a_field_that_a_sink_sets_to_the_default_of_this_version() -> None:
-    cluster = with_defaults(defaults(**SIZES), executor={"mode": "Cluster", "cores": 1})
-    rows = {each.field: (each.value, each.source) for each in effective_settings.settings_of(cluster.sink)}
-    assert rows["spec.executor.cores"] == ("1", "spec")
-    assert rows["spec.executor.memory.max"] == ("2Gi", "operator")
-
-
 def test_the_crd_names_the_default_of_exactly_these_fields_in_their_descriptions_alone() -> None:
     found = dict(schema_fields(schema()))
     named = {path for path, field in found.items() if "or that of the operator" in field.get("description", "")}
     assert named == {".".join(("spec", *path)) for path in DEFAULTED_FIELDS}
     assert not [path for path in named if "default" in found[path]]
-
-
-# -- what is reported --------------------------------------------------------------------------------------------------
 
 
 def test_the_status_lists_what_applies_and_no_value_of_an_environment_variable() -> None:
@@ -310,52 +291,3 @@ def test_a_pod_template_that_makes_no_sense_is_left_to_the_parser() -> None:
         assert found.apply({"driver": {"podTemplate": wrong}})["driver"]["podTemplate"] == wrong
         found.applied({"driver": {"podTemplate": wrong}, "s3": wrong})
     assert found.apply(None) is None
-
-
-def test_explain_shows_values_and_whether_the_sink_or_the_operator_sets_them() -> None:
-    cluster = with_defaults(
-        defaults(s3={"region": "eu-central-1"}, nodeSelector={"disk": "ssd"}),
-        sparkConf={"spark.app.note": "https://user:geheim@host"},
-    )
-    rows = {each.field: (each.value, each.source) for each in effective_settings.settings_of(cluster.sink)}
-    assert rows["spec.s3.region"] == ("eu-central-1", "operator")
-    assert rows["spec.driver.podTemplate.spec.nodeSelector.disk"] == ("ssd", "operator")
-    assert rows["spec.s3.bucket"] == ("archive", "spec")
-    assert rows["spec.kafka.topics"] == ('["flights"]', "spec")
-    assert "spec.executor.cores" not in rows, "a default of this version"
-    text = effective_settings.explanation(cluster.sink)
-    assert text.splitlines()[0].split() == ["FIELD", "VALUE", "SOURCE"]
-    assert "geheim" not in text
-    cluster.edit(rotation={"flushSize": 7})
-    assert "may be outdated" in effective_settings.explanation(cluster.sink)
-
-
-# -- the configuration file --------------------------------------------------------------------------------------------
-
-
-def test_an_empty_configuration_has_no_defaults() -> None:
-    for text in ("", "sinkDefaults: {}", "sinkDefaults:\n"):
-        assert read_config(text).sink_defaults.is_empty
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("sinkDefault: {}", "the only fields are sinkDefaults and sinkRestrictions"),
-        (
-            "sinkDefaults: {nodeselector: {}}",
-            "sinkDefaults.nodeselector: unknown field, or one that only a sink can set",
-        ),
-        ("sinkDefaults: {s3: {bucket: a}}", "sinkDefaults.s3.bucket: unknown field, or one that only a sink can set"),
-        ("sinkDefaults: {executor: {instances: 2}}", "sinkDefaults.executor.instances: unknown field"),
-        ("sinkDefaults: {executor: {memory: {max: 1Mi}}}", "sinkDefaults.executor.memory.max: Value error, is below"),
-        ("sinkDefaults: {s3: {endpoint: 'minio:9000'}}", "sinkDefaults.s3.endpoint"),
-        ("sinkDefaults: {resources: {limits: {memory: 1Gi}}}", "memory is sized by the operator"),
-        ("sinkDefaults: {podTemplate: {nodeSelector: {}}}", "nodeSelector is not a field of a pod template"),
-        ("sinkDefaults: {labels: {a: 1}}", "sinkDefaults.labels.a"),
-        ("a: [", "invalid YAML"),
-    ],
-)
-def test_a_mistake_in_the_configuration_is_named(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        read_config(text)

@@ -18,8 +18,6 @@ from tests.unit.api.manifests import HOURLY, TIME, accepted, document
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
-KEEPS_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
-
 PARSED: list[Any] = [
     pytest.param([], id="small"),
     pytest.param([HOURLY], id="hourly"),
@@ -70,12 +68,6 @@ def test_nothing_may_be_null_but_fields_of_pod_templates() -> None:
     assert not any("nullable" in node or node.get("type") == "null" for node in nodes(SCHEMA) if id(node) not in own)
 
 
-def test_a_pod_template_keeps_the_fields_that_the_definition_does_not_know() -> None:
-    (template, _) = [field for path, field in FIELDS if path in pod_template.PATHS]
-    closed = [node for node in nodes(template) if "properties" in node and not node[KEEPS_UNKNOWN]]
-    assert closed == []
-
-
 def test_no_item_of_a_list_has_a_default() -> None:
     for node in nodes(SCHEMA):
         if "items" in node:
@@ -116,11 +108,6 @@ def test_the_description_of_a_size_begins_with_its_type() -> None:
     sizes = [field for _, field in FIELDS if field.get("x-kubernetes-int-or-string")]
     assert sizes
     assert all(field["description"].startswith("Quantity such as 64Mi, or bytes. ") for field in sizes)
-
-
-def test_only_pod_templates_keep_unknown_fields() -> None:
-    open_fields = {path for path, field in FIELDS if field.get(KEEPS_UNKNOWN)}
-    assert open_fields == {"spec.driver.podTemplate", "spec.executor.podTemplate"}
 
 
 def test_a_field_that_is_not_supported_is_not_in_the_schema() -> None:

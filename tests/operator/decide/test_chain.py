@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 
 import pytest
 
 from s3sink_operator import names
-from s3sink_operator.types import Json, SinkResources, to_timestamp
 from tests.operator.fake_cluster import (
     MINUTE,
     RESTARTED,
     SPEC,
-    START,
     Cluster,
     actions,
     attempt,
-    document,
     report,
     running,
 )
@@ -139,181 +135,6 @@ def test_a_lost_status_is_written_again_and_the_driver_continues() -> None:
     assert cluster.status["conditions"] == before["conditions"]
     assert cluster.status["attempts"] == before["attempts"]
     assert not actions(cluster)
-
-
-def test_a_deleted_driver_is_re_created_at_once() -> None:
-    cluster = running()
-    cluster.remove("Pod", "flights-s3sink-driver")
-    cluster.converge_with_kubelet()
-    assert actions(cluster) == ["create flights-s3sink-driver"]
-    assert attempt(cluster) == "2"
-    assert cluster.status["attempts"][1]["reason"] == "PodDisappeared"
-
-
-@pytest.mark.parametrize("kind", ["ConfigMap", "ServiceAccount", "RoleBinding"])
-def test_a_deleted_child_is_re_created(kind: str) -> None:
-    cluster = running(executor={"mode": "Cluster"})
-    cluster.remove(kind, "flights-s3sink")
-    cluster.converge()
-    assert actions(cluster) == [f"apply {kind}"]
-
-
-def test_a_sink_in_local_mode_has_no_role_binding() -> None:
-    assert running().get("RoleBinding", "flights-s3sink") is None
-    assert running(executor={"mode": "Cluster"}).get("RoleBinding", "flights-s3sink")
-
-
-def test_a_sink_that_changes_to_local_mode_loses_its_permissions_and_gets_them_back() -> None:
-    cluster = running(executor={"mode": "Cluster"})
-    cluster.edit(executor={"mode": "Local"})
-    cluster.converge_with_kubelet()
-    assert cluster.get("RoleBinding", "flights-s3sink") is None
-    assert not cluster.decide().has_writes
-    cluster.edit(executor={"mode": "Cluster"})
-    cluster.converge_with_kubelet()
-    assert cluster.get("RoleBinding", "flights-s3sink")
-
-
-def test_the_permissions_are_kept_until_the_driver_that_uses_them_is_gone() -> None:
-    cluster = running(executor={"mode": "Cluster"})
-    cluster.deletes_slowly = True
-    cluster.edit(executor={"mode": "Local"})
-    cluster.converge()
-    assert cluster.driver
-    assert "deletionTimestamp" in cluster.driver["metadata"]
-    assert cluster.get("RoleBinding", "flights-s3sink")
-    cluster.remove("Pod", "flights-s3sink-driver")
-    cluster.deletes_slowly = False
-    cluster.converge()
-    assert cluster.get("RoleBinding", "flights-s3sink") is None
-
-
-def test_an_edited_config_map_is_restored_and_fields_of_others_are_kept() -> None:
-    cluster = running()
-    config = cluster.objects["ConfigMap", "flights-s3sink"]
-    desired = config["data"]["sink.yaml"]
-    config["metadata"]["labels"]["team"] = "a"
-    assert not cluster.decide().has_writes
-    config["data"]["sink.yaml"] = "nonsense"
-    cluster.converge()
-    assert cluster.objects["ConfigMap", "flights-s3sink"]["data"]["sink.yaml"] == desired
-    assert cluster.objects["ConfigMap", "flights-s3sink"]["metadata"]["labels"]["team"] == "a"
-
-
-def test_a_driver_whose_hash_was_edited_by_hand_is_replaced() -> None:
-    cluster = running()
-    assert cluster.driver
-    cluster.driver["metadata"]["annotations"][names.SPEC_HASH_ANNOTATION] = "edited"
-    cluster.converge_with_kubelet()
-    assert actions(cluster) == RESTARTED
-
-
-# -- others ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["ConfigMap", "ServiceAccount", "RoleBinding"])
-def test_an_unowned_object_with_the_name_of_a_child_is_never_overwritten(kind: str) -> None:
-    cluster = Cluster()
-    theirs: Json = {"kind": kind, "metadata": {"name": "flights-s3sink", "uid": "theirs"}}
-    cluster.objects[kind, "flights-s3sink"] = copy.deepcopy(theirs)
-    cluster.converge_with_kubelet()
-    assert cluster.ready == ("False", "NameTaken")
-    assert cluster.objects == {(kind, "flights-s3sink"): theirs}
-
-
-def test_an_object_of_ours_that_came_back_without_its_owner_is_ours() -> None:
-    """As from a backup that keeps labels and leaves owners out."""
-    cluster = running()
-    cluster.objects["ConfigMap", "flights-s3sink"]["metadata"].pop("ownerReferences")
-    cluster.converge()
-    assert cluster.ready == ("True", "Running")
-    assert cluster.objects["ConfigMap", "flights-s3sink"]["metadata"]["ownerReferences"]
-
-
-def test_a_foreign_pod_of_our_name_is_never_touched() -> None:
-    cluster = Cluster()
-    pod = {"kind": "Pod", "metadata": {"name": "flights-s3sink-driver", "uid": "x"}, "status": {"phase": "Running"}}
-    cluster.objects["Pod", "flights-s3sink-driver"] = pod
-    cluster.converge()
-    assert not actions(cluster)
-    assert cluster.ready == ("False", "NameTaken")
-    assert "flights-s3sink-driver" in cluster.condition("Ready")["message"]
-
-
-def test_the_pod_of_a_sink_that_was_deleted_before_is_waited_for() -> None:
-    before = Cluster(sink=document(uid="old"))
-    before.converge_with_kubelet()
-    cluster = Cluster(objects=before.objects)
-    cluster.converge()
-    assert cluster.ready == ("False", "NameTaken")
-    assert cluster.condition("Reconciling")["status"] == "True"
-    cluster.objects.clear()
-    cluster.converge_with_kubelet()
-    assert cluster.ready == ("True", "Running")
-
-
-def older() -> SinkResources:
-    return SinkResources(
-        namespace="data",
-        name="elder",
-        creation_time=to_timestamp(START - 1000),
-        bucket="archive",
-        topics_dir="topics",
-        topics=["flights"],
-        group="g",
-        sink_id="s",
-        brokers="kafka:9092",
-    )
-
-
-def test_of_two_conflicting_sinks_the_later_one_is_terminated_and_both_are_named() -> None:
-    cluster = running()
-    other = older()
-    cluster.others = [replace(other, held=other.digest, held_since="1970-01-01T00:00:00Z")]
-    cluster.converge()
-    assert cluster.driver is None
-    assert cluster.ready == ("False", "Conflict")
-    message = cluster.condition("Ready")["message"]
-    assert "data/elder" in message
-    assert "data/flights" in message
-    assert "claim" not in cluster.status
-    cluster.others = []
-    cluster.converge_with_kubelet()
-    assert cluster.ready == ("True", "Running")
-
-
-def test_an_older_sink_that_is_edited_does_not_end_a_running_one() -> None:
-    cluster = running()
-    claim = cluster.status["claim"]
-    cluster.others = [replace(older(), held="what it held before the edit")]
-    cluster.converge()
-    assert cluster.ready == ("True", "Running")
-    assert cluster.status["claim"] == claim
-
-
-def test_a_sink_of_another_namespace_is_a_warning_and_stops_nothing() -> None:
-    cluster = running()
-    cluster.others = [replace(older(), namespace="attacker")]
-    cluster.converge()
-    assert cluster.ready == ("True", "Running")
-    assert cluster.condition("Conflict")["reason"] == "OtherNamespace"
-    assert "attacker/elder" in cluster.condition("Conflict")["message"]
-    assert not actions(cluster)
-
-
-def test_the_time_of_a_claim_changes_with_an_edit_of_the_resources_alone() -> None:
-    cluster = running()
-    before = cluster.status["claim"]
-    cluster.now += MINUTE
-    cluster.edit(rotation={"flushSize": 7})
-    cluster.converge_with_kubelet()
-    assert cluster.status["claim"] == before
-    cluster.edit(kafka={"bootstrapServers": "kafka:9092", "topics": ["flights", "more"]})
-    cluster.converge_with_kubelet()
-    assert cluster.status["claim"]["since"] > before["since"]
-
-
-# -- bad edits ---------------------------------------------------------------------------------------------------------
 
 
 def test_an_invalid_edit_is_reported_and_the_driver_continues() -> None:

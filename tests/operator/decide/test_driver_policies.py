@@ -1,11 +1,21 @@
-"""The status of a sink in Cluster mode, by the number of running executors."""
+"""The driver of a sink that should run: pending, lost, without an answer, and without some of its executors."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from s3sink_operator.types import Json
-from tests.operator.fake_cluster import Cluster, actions, running
+import pytest
+
+from s3sink_operator.types import Json, Unreachable, to_timestamp
+from sink_job.api.report import RunState
+from tests.operator.fake_cluster import (
+    MINUTE,
+    START,
+    Cluster,
+    actions,
+    document,
+    running,
+)
 
 NO_NODE = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 Insufficient cpu."}
 NO_IMAGE = {"name": "s3sink", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
@@ -141,3 +151,167 @@ def test_readiness_is_unknown_while_nothing_completes_and_true_again_afterwards(
     cluster.run()
     cluster.converge()
     assert cluster.ready == ("True", "Running")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "stalled"),
+    [
+        pytest.param(
+            {
+                "phase": "Pending",
+                "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes: too little memory"}],
+            },
+            "Unschedulable",
+            "False",
+            id="no node has room",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "containerStatuses": [{"name": "s3sink", "state": {"waiting": {"reason": "ImagePullBackOff"}}}],
+            },
+            "ImagePullFailed",
+            "True",
+            id="the image cannot be pulled",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "containerStatuses": [{"name": "s3sink", "state": {"waiting": {"reason": "CreateContainerError"}}}],
+            },
+            "CreateContainerFailed",
+            "True",
+            id="the container cannot be made",
+        ),
+    ],
+)
+def test_a_pod_that_does_not_start_is_reported_and_left_to_kubernetes(
+    status: dict[str, object], reason: str, stalled: str
+) -> None:
+    cluster = Cluster()
+    cluster.converge()
+    assert cluster.driver
+    cluster.driver["status"] = status
+    cluster.log.clear()
+    cluster.converge()
+    assert not actions(cluster)
+    assert cluster.ready == ("False", reason)
+    assert cluster.condition("Stalled")["status"] == stalled
+    cluster.edit(image="fixed:1")
+    cluster.converge_with_kubelet()
+    assert cluster.ready == ("True", "Running")
+
+
+def test_a_slow_start_is_reported_with_the_secrets_of_the_pod() -> None:
+    cluster = Cluster(sink=document(s3={"bucket": "archive", "credentials": {"secret": "s3-keys"}}))
+    cluster.converge()
+    cluster.wait(5 * MINUTE)
+    cluster.converge()
+    assert cluster.ready == ("False", "SlowStart")
+    assert "s3-keys" in cluster.condition("Ready")["message"]
+
+
+@pytest.mark.parametrize("node", [pytest.param(False, id="not ready"), pytest.param(None, id="gone")])
+def test_a_driver_on_a_lost_node_is_replaced_by_force_after_five_minutes(node: bool | None) -> None:
+    cluster = running()
+    cluster.deletes_slowly = True
+    cluster.nodes = {"node-1": node}
+    cluster.report = Unreachable(message="no route")
+    cluster.converge()
+    assert cluster.ready == ("Unknown", "NodeLost")
+    assert not actions(cluster)
+    cluster.wait(5 * MINUTE)
+    cluster.converge_with_kubelet()
+    assert actions(cluster) == ["delete flights-s3sink-driver by force", "create flights-s3sink-driver"]
+
+
+def test_a_node_that_comes_back_keeps_its_driver() -> None:
+    cluster = running()
+    cluster.nodes = {"node-1": False}
+    cluster.converge()
+    cluster.wait(4 * MINUTE)
+    cluster.nodes = {"node-1": True}
+    cluster.converge()
+    assert cluster.ready == ("True", "Running")
+    assert "nodeLostTime" not in cluster.status
+
+
+def test_a_driver_that_does_not_end_is_ended_by_force() -> None:
+    cluster = running()
+    cluster.deletes_slowly = True
+    cluster.edit(rotation={"flushSize": 5})
+    cluster.converge()
+    cluster.wait(7 * MINUTE)
+    cluster.converge()
+    assert actions(cluster)[:2] == ["delete flights-s3sink-driver", "delete flights-s3sink-driver by force"]
+
+
+def test_a_pod_with_finalizers_of_others_is_named_and_deleted_once() -> None:
+    cluster = running()
+    assert cluster.driver
+    metadata = cluster.driver["metadata"]
+    metadata |= {
+        "deletionTimestamp": to_timestamp(START),
+        "deletionGracePeriodSeconds": 0,
+        "finalizers": ["other.io/x"],
+    }
+    cluster.wait(20 * MINUTE)
+    cluster.converge()
+    assert cluster.ready == ("False", "TerminationBlocked")
+    assert "other.io/x" in cluster.condition("Ready")["message"]
+    assert not actions(cluster)
+
+
+def test_a_starting_driver_is_polled_more_often_than_a_running_one() -> None:
+    cluster = Cluster()
+    cluster.converge()
+    cluster.run(RunState.RECOVERING)
+    cluster.converge()
+    assert cluster.decide().requeue_after_ms == 2_000
+    cluster.run()
+    cluster.converge()
+    assert cluster.decide().requeue_after_ms == 3_000
+
+
+def test_a_driver_that_does_not_answer_is_unknown_and_never_restarted() -> None:
+    cluster = running()
+    cluster.report = Unreachable(message="timed out")
+    cluster.wait(60 * MINUTE)
+    cluster.converge()
+    assert cluster.ready == ("Unknown", "ReportUnreachable")
+    assert "timed out" in cluster.condition("Ready")["message"]
+    assert not actions(cluster)
+    assert cluster.status["progress"]["partitions"]["assigned"] == 1, "the last figures stay"
+
+
+def test_one_missed_poll_is_not_reported_and_soon_repeated() -> None:
+    cluster = running()
+    cluster.report = Unreachable(message="timed out", persistent=False)
+    assert cluster.converge() == 0
+    assert cluster.ready == ("True", "Running")
+    assert cluster.decide().requeue_after_ms == 2_000
+
+
+def test_a_driver_that_has_not_answered_yet_is_not_running() -> None:
+    cluster = Cluster()
+    cluster.converge()
+    cluster.run()
+    cluster.report = Unreachable(message="timed out", persistent=False, overdue=False)
+    cluster.converge()
+    assert cluster.ready == ("False", "Starting")
+    cluster.report = Unreachable(message="timed out", overdue=False)
+    cluster.converge()
+    assert cluster.ready == ("Unknown", "ReportUnreachable")
+
+
+@pytest.mark.parametrize(
+    ("state", "ready"),
+    [(RunState.STARTING, "Starting"), (RunState.RECOVERING, "Recovering"), (RunState.STOPPING, "Stopping")],
+)
+def test_a_driver_that_is_not_running_yet_is_not_ready(state: RunState, ready: str) -> None:
+    cluster = Cluster()
+    cluster.converge()
+    cluster.run(state)
+    cluster.converge()
+    assert cluster.ready == ("False", ready)
+    assert cluster.condition("Reconciling")["status"] == "True"

@@ -7,9 +7,9 @@ import copy
 from hypothesis import given
 
 from s3sink_operator.types import Json
-from tests.operator.decide.schema_specs import specs
-from tests.operator.decide.test_properties import created, shown
 from tests.operator.fake_cluster import SETTINGS, Cluster, document
+from tests.operator.schema_specs import specs
+from tests.operator.test_properties import created, shown
 
 
 def edited_to(cluster: Cluster, spec: Json) -> None:
