@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3sink_operator import names
-from s3sink_operator.crd.status import STATUS
+from s3sink_operator.crd import STATUS
 from s3sink_operator.types import Json, Unreachable
 from sink_job.api.errors import BucketNotFound, TransientError
 from sink_job.api.report import MemoryReport

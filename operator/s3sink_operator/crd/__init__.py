@@ -25,14 +25,17 @@ import yaml
 
 from s3sink_operator.crd.rules import RULES
 from s3sink_operator.crd.schema import attach, structural
-from s3sink_operator.crd.status import STATUS
 from s3sink_operator.names import CATEGORY, PLURAL, SHORT_NAME, SINGULAR
+from s3sink_operator.status_model import S3SinkStatus
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
 Json = dict[str, Any]
 
 FILE: Final = f"crds/{PLURAL}.{GROUP}.yaml"
 """Path of the generated file, relative to the root of the repository."""
+
+STATUS: Final[Json] = structural(S3SinkStatus.model_json_schema(), path="status")
+"""The schema of the status. Every section is closed: unknown fields are pruned."""
 
 _HEAD: Final = "# Generated from sink_job.api by `make crd`; do not edit.\n"
 _PROGRESS: Final = ".status.progress"
