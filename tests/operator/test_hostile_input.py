@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3sink_operator import names
-from s3sink_operator.crd.status import STATUS
+from s3sink_operator.crd import STATUS
 from s3sink_operator.limited_report import LimitedReport
 from s3sink_operator.types import Decision, Json
 from sink_job.api.report import RunState

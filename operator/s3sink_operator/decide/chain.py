@@ -56,7 +56,7 @@ POLICIES: tuple[Policy, ...] = (
 def decide(observed: Observed, settings: Settings, now: int) -> Decision:
     """The decision about a sink at `now`, in ms since the epoch. Idempotent: repeated, it has no writes."""
     ctx = Context(observed, settings, now)
-    result = next(found for policy in POLICIES if (found := policy(ctx)) is not None)
+    result = next(applied for policy in POLICIES if (applied := policy(ctx)) is not None)
     if result.keep_status:
         return Decision(requeue_after_ms=result.requeue_after_ms)
     written, delay = status_update.pending_write(
@@ -90,13 +90,15 @@ def _without_rejected(ctx: Context, decision: Decision) -> tuple[Decision, list[
     writes = decision.writes
     status_delay = ctx.rejected_for_ms("S3Sink", ctx.sink.name)
     finalizers_delay = ctx.rejected_for_ms(FINALIZERS_KIND, ctx.sink.name)
-    applies = [(each, ctx.rejected_for_ms(each["kind"], each["metadata"]["name"])) for each in writes.apply]
-    deletes = [(each, ctx.rejected_for_ms(each.kind, each.name)) for each in writes.delete]
+    applies = [
+        (manifest, ctx.rejected_for_ms(manifest["kind"], manifest["metadata"]["name"])) for manifest in writes.apply
+    ]
+    deletes = [(delete, ctx.rejected_for_ms(delete.kind, delete.name)) for delete in writes.delete]
     delays = [status_delay, finalizers_delay, *(ms for _, ms in applies), *(ms for _, ms in deletes)]
     writes = replace(
         writes,
-        apply=tuple(each for each, ms in applies if ms is None),
-        delete=tuple(each for each, ms in deletes if ms is None),
+        apply=tuple(manifest for manifest, ms in applies if ms is None),
+        delete=tuple(delete for delete, ms in deletes if ms is None),
     )
     if finalizers_delay is not None:
         writes = replace(writes, finalizers=None)
@@ -113,29 +115,31 @@ def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
     """A warning for each failure; an event for each other change of the reason, for each change of the memory or of the
     number of executors without a restart, when a write for a running driver is rejected, and when the rollout is
     halted."""
-    found = []
+    events: list[Event] = []
     failure = ctx.history.new_failure
     if failure is not None:
         reason = sanitize_reason(failure.reason)
-        found.append(Event(type=EventType.WARNING, reason=reason, message=_failure_message(ctx, failure)))
+        events.append(Event(type=EventType.WARNING, reason=reason, message=_failure_message(ctx, failure)))
     ready = ctx.previous.status.condition("Ready")
     is_changed = ready is None or ready.reason != sanitize_reason(result.reason)
     is_reported = failure is not None and result.event is EventType.WARNING
     if result.event is not None and is_changed and not is_reported:
-        found.append(Event(type=result.event, reason=result.reason, message=result.message))
+        events.append(Event(type=result.event, reason=result.reason, message=result.message))
     if result.sizing is not None and result.sizing.reason is not None and not result.terminating_attempt:
-        found.append(Event(type=EventType.NORMAL, reason=Reason.MEMORY_RESIZED, message=str(result.sizing.reason)))
+        events.append(Event(type=EventType.NORMAL, reason=Reason.MEMORY_RESIZED, message=str(result.sizing.reason)))
     scaling = ctx.scaling.plan
     may_report = not (result.terminating_attempt or result.keep_status)
     if may_report and scaling is not None and scaling.reason is not None:
-        found.append(Event(type=EventType.NORMAL, reason=Reason.EXECUTORS_SCALED, message=scaling.reason))
+        events.append(Event(type=EventType.NORMAL, reason=Reason.EXECUTORS_SCALED, message=scaling.reason))
     rejected = conditions.write_rejected(ctx, result)
     if rejected is not None and ctx.pods.driver is not None and ctx.previous.status.condition(rejected.type) is None:
-        found.append(Event(type=EventType.WARNING, reason=rejected.type, message=rejected.message))
+        events.append(Event(type=EventType.WARNING, reason=rejected.type, message=rejected.message))
     halted = rollout_status.halted_condition(ctx, result)
     if halted is not None and ctx.previous.status.condition(halted.type) is None:
-        found.append(Event(type=EventType.WARNING, reason=halted.type, message=halted.message))
-    return tuple(replace(each, reason=sanitize_reason(each.reason), message=one_line(each.message)) for each in found)
+        events.append(Event(type=EventType.WARNING, reason=halted.type, message=halted.message))
+    return tuple(
+        replace(event, reason=sanitize_reason(event.reason), message=one_line(event.message)) for event in events
+    )
 
 
 def _failure_message(ctx: Context, failure: ObservedFailure) -> str:
