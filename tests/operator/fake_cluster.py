@@ -154,6 +154,15 @@ class Cluster:
     def status(self) -> Json:
         return dict(self.sink.get("status") or {})
 
+    @property
+    def allocation(self) -> Allocation:
+        """The allocation in the ConfigMap of the sink."""
+        config_map = self.get("ConfigMap", names.config_map_name(self.name))
+        assert config_map is not None
+        allocation = Allocation.parse(config_map["data"]["allocation.json"])
+        assert allocation is not None
+        return allocation
+
     def condition(self, kind: str) -> Json:
         return next((each for each in self.status["conditions"] if each["type"] == kind), {})
 
@@ -357,6 +366,13 @@ class Cluster:
         self.driver["spec"]["nodeName"] = "node-1"
         given: dict[str, Any] = {"now": self.now, "memory": self.load} | changes
         self.report = report(state, **given)
+
+    def report_load(self, active: int, *, remainder: int, applied: int | None = None, follows: bool = True) -> None:
+        """The driver reports these active topic-partitions, each with `remainder` bytes. It has applied `applied` bytes
+        of memory, by default the allocation; without `follows` it does not report what it has applied."""
+        applied = (applied or self.allocation.memory) if follows else None
+        memory = MemoryReport(slots=2, active_partitions=active, remainder_bytes=remainder, applied_bytes=applied)
+        self.report = report(now=self.now, memory=memory)
 
     def fail(self, error: Exception | None = None, **how: Any) -> None:
         """The driver's process ends, if there is one; with `error` it says why."""

@@ -12,8 +12,7 @@ from s3sink_operator.sink_defaults import SinkDefaults
 from s3sink_operator.types import to_timestamp
 from sink_job.api.quantities import GI
 from sink_job.api.report import MemoryReport
-from tests.operator.decide.test_memory_in_place import allocation
-from tests.operator.fake_cluster import Cluster, report
+from tests.operator.fake_cluster import report
 from tests.operator.fleet import OLD, Fleet
 
 CLUSTER = {"executor": {"mode": "Cluster", "instances": 1}}
@@ -33,15 +32,8 @@ def follow(fleet: Fleet) -> None:
     for cluster in fleet.sinks.values():
         if cluster.driver is None or cluster.driver["status"]["phase"] != "Running":
             continue
-        memory = MemoryReport(slots=1, part_size=25 << 20, applied_bytes=allocation_of(cluster))
+        memory = MemoryReport(slots=1, part_size=25 << 20, applied_bytes=cluster.allocation.memory)
         cluster.report = report(name=cluster.name, sink_id=f"data.{cluster.name}", now=fleet.now, memory=memory)
-
-
-def allocation_of(cluster: Cluster) -> int:
-    found = cluster.get("ConfigMap", f"{cluster.name}-s3sink")
-    assert found
-    cluster.objects["ConfigMap", "flights-s3sink"] = found
-    return allocation(cluster).memory
 
 
 def infeasible(fleet: Fleet) -> None:
@@ -60,7 +52,7 @@ def with_followers(**spec: Any) -> Fleet:
     fleet.settings = replace(fleet.settings, supports_resize=True)
     for cluster in fleet.sinks.values():
         if "executor" in spec:
-            cluster.executors = [cluster.executor(1, memory=allocation_of(cluster))]
+            cluster.executors = [cluster.executor(1, memory=cluster.allocation.memory)]
     follow(fleet)
     fleet.run()
     return fleet
@@ -144,7 +136,7 @@ def test_executors_that_are_replaced_for_changed_defaults_follow_one_sink_after_
         worst = max(worst, len(fleet.not_ready()))
         for cluster in fleet.sinks.values():
             if not cluster.executors and cluster.driver is not None:
-                cluster.executors = [cluster.executor(2, memory=allocation_of(cluster))]
+                cluster.executors = [cluster.executor(2, memory=cluster.allocation.memory)]
         fleet.now += 10_000
     found = {memory_limit(pod) for cluster in fleet.sinks.values() for pod in cluster.executors or ()}
     assert found == {4 * GI}

@@ -9,41 +9,24 @@ import pytest
 from s3sink_operator.memory_sizing import IN_PLACE
 from s3sink_operator.objects.pods import memory_limit
 from s3sink_operator.types import Json, Rejection, RolloutGate, Settings, to_timestamp
-from sink_job.api.allocation import Allocation
 from sink_job.api.quantities import GI, MI, format_size, parse_size
-from sink_job.api.report import MemoryReport
-from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, report, running
+from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, running
 
 RESIZABLE = replace(SETTINGS, supports_resize=True)
 SMALL, LARGE = 6, 96
 EXECUTORS = ["flights-1-exec-1", "flights-1-exec-2"]
 
 
-def load(active: int, applied: int | None) -> MemoryReport:
-    """A driver whose tasks use at most `applied` bytes of a container."""
-    return MemoryReport(slots=2, active_partitions=active, remainder_bytes=20 * MI, applied_bytes=applied)
-
-
-def allocation(cluster: Cluster) -> Allocation:
-    config = cluster.get("ConfigMap", "flights-s3sink")
-    assert config
-    found = Allocation.parse(config["data"]["allocation.json"])
-    assert found
-    return found
-
-
-def observe(cluster: Cluster, active: int, *, applied: int | None = None, follows: bool = True) -> None:
-    """Lets the driver report these active topic-partitions; by default it has applied the current allocation."""
-    applied = (applied or allocation(cluster).memory) if follows else None
-    cluster.report = report(now=cluster.now, memory=load(active, applied))
+def report_load(cluster: Cluster, active: int, *, applied: int | None = None, follows: bool = True) -> None:
+    cluster.report_load(active, remainder=20 * MI, applied=applied, follows=follows)
 
 
 def with_executors(settings: Settings = RESIZABLE) -> Cluster:
     """A sink with two executors that have what was allocated, and few active topic-partitions."""
     cluster = running(executor={"mode": "Cluster", "instances": 2})
     cluster.settings = settings
-    cluster.executors = [cluster.executor(number, memory=allocation(cluster).memory) for number in (1, 2)]
-    observe(cluster, SMALL)
+    cluster.executors = [cluster.executor(number, memory=cluster.allocation.memory) for number in (1, 2)]
+    report_load(cluster, SMALL)
     cluster.converge()
     cluster.log.clear()
     return cluster
@@ -52,9 +35,9 @@ def with_executors(settings: Settings = RESIZABLE) -> Cluster:
 def grown(settings: Settings = RESIZABLE) -> Cluster:
     """That sink with many active topic-partitions, for which its driver has applied the memory."""
     cluster = with_executors(settings)
-    observe(cluster, LARGE)
+    report_load(cluster, LARGE)
     cluster.converge()
-    observe(cluster, LARGE)
+    report_load(cluster, LARGE)
     return cluster
 
 
@@ -64,12 +47,12 @@ def sizes(cluster: Cluster) -> set[int | None]:
 
 def idle(cluster: Cluster, active: int = SMALL) -> None:
     """Time passes until less memory has sufficed for long enough."""
-    size = allocation(cluster).memory
+    size = cluster.allocation.memory
     for pause in (MINUTE, RESIZABLE.shrink_after_ms):  # the first status may be written late
-        observe(cluster, active, applied=size)
+        report_load(cluster, active, applied=size)
         cluster.converge()
         cluster.wait(pause)
-    observe(cluster, active, applied=size)
+    report_load(cluster, active, applied=size)
 
 
 def says(cluster: Cluster, kind: str, reason: str, *, actual: int | None = None) -> None:
@@ -89,28 +72,28 @@ def rejection(status: int, cluster: Cluster, name: str = EXECUTORS[0]) -> Reject
 
 def test_executors_grow_in_place_and_the_driver_is_kept() -> None:
     cluster = with_executors()
-    before = allocation(cluster).memory
-    observe(cluster, LARGE, applied=before)
+    before = cluster.allocation.memory
+    report_load(cluster, LARGE, applied=before)
     cluster.converge()
     assert actions(cluster) == ["apply ConfigMap", *(f"resize {name}" for name in EXECUTORS)]
-    assert sizes(cluster) == {allocation(cluster).memory}
-    assert allocation(cluster).memory > before
-    assert parse_size(cluster.status["memory"]["current"]) == allocation(cluster).memory
+    assert sizes(cluster) == {cluster.allocation.memory}
+    assert cluster.allocation.memory > before
+    assert parse_size(cluster.status["memory"]["current"]) == cluster.allocation.memory
     assert cluster.events == [("Normal", "MemoryResized")]
     assert cluster.ready == ("True", "Running")
 
 
 def test_executors_shrink_only_after_the_driver_has_applied_the_new_size() -> None:
     cluster = grown()
-    large = allocation(cluster).memory
+    large = cluster.allocation.memory
     cluster.log.clear()
     idle(cluster)
     cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
-    small = allocation(cluster).memory
+    small = cluster.allocation.memory
     assert small < large
     assert sizes(cluster) == {large}
-    observe(cluster, SMALL)
+    report_load(cluster, SMALL)
     cluster.converge()
     assert sizes(cluster) == {small}
     assert actions(cluster) == ["apply ConfigMap", *(f"resize {name}" for name in EXECUTORS)]
@@ -119,24 +102,24 @@ def test_executors_shrink_only_after_the_driver_has_applied_the_new_size() -> No
 def test_memory_follows_the_active_topic_partitions_many_times_a_day_without_a_restart() -> None:
     cluster = with_executors()
     for _ in range(2 * IN_PLACE.changes):
-        observe(cluster, LARGE)
+        report_load(cluster, LARGE)
         cluster.converge()
         idle(cluster)
         cluster.converge()
-        observe(cluster, SMALL)
+        report_load(cluster, SMALL)
         cluster.converge()
     assert not [each for each in actions(cluster) if each.startswith(("delete", "create"))]
     assert len(cluster.status["memory"]["changeTimes"]) == IN_PLACE.changes + 1
-    assert sizes(cluster) == {allocation(cluster).memory}
+    assert sizes(cluster) == {cluster.allocation.memory}
 
 
 def test_a_pass_that_is_interrupted_after_the_allocation_is_continued_by_the_next_one() -> None:
     cluster = with_executors()
-    observe(cluster, LARGE)
+    report_load(cluster, LARGE)
     cluster.reconcile(2)
     assert actions(cluster) == ["apply ConfigMap"]
     cluster.converge()
-    assert sizes(cluster) == {allocation(cluster).memory}
+    assert sizes(cluster) == {cluster.allocation.memory}
     assert len(cluster.status["memory"]["changeTimes"]) == 1
 
 
@@ -150,8 +133,8 @@ def test_an_executor_that_its_node_cannot_resize_is_replaced() -> None:
 
 def test_an_executor_is_replaced_only_after_the_driver_gives_new_ones_the_new_size() -> None:
     cluster = with_executors()
-    before = allocation(cluster).memory
-    observe(cluster, LARGE, applied=before)
+    before = cluster.allocation.memory
+    report_load(cluster, LARGE, applied=before)
     cluster.converge()
     cluster.log.clear()
     says(cluster, "PodResizePending", "Infeasible")
@@ -172,10 +155,10 @@ def test_a_deferred_resize_of_an_executor_is_waited_for_some_minutes() -> None:
 
 def test_an_executor_that_still_uses_more_than_its_new_size_is_kept() -> None:
     cluster = grown()
-    large = allocation(cluster).memory
+    large = cluster.allocation.memory
     idle(cluster)
     cluster.converge()
-    observe(cluster, SMALL)
+    report_load(cluster, SMALL)
     cluster.converge()
     cluster.log.clear()
     says(cluster, "PodResizeInProgress", "Error", actual=large)
@@ -189,7 +172,7 @@ def test_without_resizes_executors_are_replaced_one_after_the_other() -> None:
     assert actions(cluster) == ["apply ConfigMap"]
     cluster.converge()
     assert actions(cluster) == ["apply ConfigMap", f"delete {EXECUTORS[0]}"]
-    cluster.executors = [*(cluster.executors or ()), cluster.executor(3, memory=allocation(cluster).memory)]
+    cluster.executors = [*(cluster.executors or ()), cluster.executor(3, memory=cluster.allocation.memory)]
     cluster.converge()
     assert actions(cluster) == ["apply ConfigMap", *(f"delete {name}" for name in EXECUTORS)]
 
@@ -197,9 +180,9 @@ def test_without_resizes_executors_are_replaced_one_after_the_other() -> None:
 def test_executors_whose_resize_is_invalid_are_replaced() -> None:
     cluster = with_executors()
     cluster.rejections = [rejection(422, cluster)]
-    observe(cluster, LARGE)
+    report_load(cluster, LARGE)
     cluster.converge()
-    observe(cluster, LARGE)
+    report_load(cluster, LARGE)
     cluster.converge()
     assert actions(cluster) == ["apply ConfigMap", f"resize {EXECUTORS[1]}", f"delete {EXECUTORS[0]}"]
 
@@ -207,9 +190,9 @@ def test_executors_whose_resize_is_invalid_are_replaced() -> None:
 def test_executors_whose_resize_exceeds_a_quota_are_kept_and_resized_later() -> None:
     cluster = with_executors()
     cluster.rejections = [rejection(403, cluster)]
-    observe(cluster, LARGE)
+    report_load(cluster, LARGE)
     cluster.converge()
-    observe(cluster, LARGE)
+    report_load(cluster, LARGE)
     cluster.converge()
     assert actions(cluster) == ["apply ConfigMap", f"resize {EXECUTORS[1]}"]
     assert cluster.condition("WriteRejected")["status"] == "True"
@@ -227,7 +210,7 @@ def test_a_rejected_resize_of_an_executor_that_is_gone_is_no_condition() -> None
 
 def test_a_driver_that_does_not_report_what_it_has_applied_is_restarted() -> None:
     cluster = with_executors()
-    observe(cluster, LARGE, follows=False)
+    report_load(cluster, LARGE, follows=False)
     cluster.reconcile()
     assert cluster.status["attempts"][0]["reason"] == "MemoryChanged"
 
@@ -238,7 +221,7 @@ def test_an_edited_maximum_changes_running_executors() -> None:
     cluster.edit(executor={"mode": "Cluster", "instances": 2, "memory": {"max": "1Gi"}})
     cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
-    observe(cluster, LARGE)
+    report_load(cluster, LARGE)
     cluster.converge()
     assert sizes(cluster) == {1 * GI}
     assert cluster.status["memory"]["lastChange"]["reason"] == "shrink: spec.executor.memory is Auto, 512Mi to 1Gi"
@@ -254,7 +237,7 @@ def test_a_scaled_sink_keeps_its_driver_which_reads_the_new_number() -> None:
     cluster.edit(executor={"mode": "Cluster", "instances": 5})
     cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
-    assert allocation(cluster).executors == 5
+    assert cluster.allocation.executors == 5
     assert "2 of 5 executors are running" in cluster.condition("Ready")["message"]
     assert cluster.status["observedGeneration"] == 2
 
@@ -274,9 +257,9 @@ def in_one_pod() -> Cluster:
     """A sink in Local mode with many active topic-partitions."""
     cluster = running()
     cluster.settings = RESIZABLE
-    observe(cluster, LARGE)
+    report_load(cluster, LARGE)
     cluster.converge()
-    observe(cluster, LARGE)
+    report_load(cluster, LARGE)
     cluster.converge()
     cluster.log.clear()
     return cluster
@@ -292,17 +275,17 @@ def test_a_sink_in_local_mode_shrinks_in_place_after_its_tasks() -> None:
     idle(cluster)
     cluster.converge()
     assert (actions(cluster), limit(cluster)) == (["apply ConfigMap"], large)
-    observe(cluster, SMALL)
+    report_load(cluster, SMALL)
     cluster.converge()
     assert actions(cluster) == ["apply ConfigMap", "resize"]
-    assert limit(cluster) == allocation(cluster).memory
+    assert limit(cluster) == cluster.allocation.memory
 
 
 def test_a_sink_in_local_mode_whose_resize_exceeds_a_quota_keeps_running() -> None:
     cluster = running()
     cluster.settings = RESIZABLE
     cluster.rejections = [rejection(403, cluster, "flights-s3sink-driver")]
-    observe(cluster, LARGE)
+    report_load(cluster, LARGE)
     cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
     assert cluster.ready == ("True", "Running")
@@ -320,7 +303,7 @@ def test_a_sink_in_local_mode_whose_resize_a_policy_denies_keeps_running(message
     cluster = running()
     cluster.settings = RESIZABLE
     cluster.rejections = [replace(rejection(422, cluster, "flights-s3sink-driver"), message=message)]
-    observe(cluster, LARGE)
+    report_load(cluster, LARGE)
     cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
     assert cluster.ready == ("True", "Running")
@@ -332,7 +315,7 @@ def test_executors_whose_resize_a_policy_denies_are_kept(message: str) -> None:
     cluster = with_executors()
     cluster.rejections = [replace(rejection(422, cluster, name), message=message) for name in EXECUTORS]
     for _ in range(2):
-        observe(cluster, LARGE)
+        report_load(cluster, LARGE)
         cluster.converge()
     assert actions(cluster) == ["apply ConfigMap"]
 
@@ -343,10 +326,10 @@ def test_where_the_api_server_decreases_no_limits_a_restart_for_less_memory_wait
     cluster = in_one_pod()
     idle(cluster)
     cluster.converge()
-    observe(cluster, SMALL)
+    report_load(cluster, SMALL)
     cluster.rejections = [rejection(422, cluster, "flights-s3sink-driver")]
     cluster.wait(61 * MINUTE if late else MINUTE)
-    observe(cluster, SMALL)
+    report_load(cluster, SMALL)
     cluster.reconcile()
     restarted = cluster.status["attempts"][0].get("reason") == "MemoryChanged"
     assert restarted is late
