@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from s3sink_operator import admission
+from s3sink_operator.config import admission
 
 ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "charts" / "s3sink-operator"
@@ -97,7 +97,7 @@ def argocd_settings() -> str:
 
 def sink_restrictions() -> str:
     """What the chart's ValidatingAdmissionPolicy allows in pod templates."""
-    return "# Made from s3sink_operator.sink_restrictions by `make chart`; do not edit.\n" + yaml.dump(
+    return "# Made from s3sink_operator.config.sink_restrictions by `make chart`; do not edit.\n" + yaml.dump(
         admission.restrictions_document(), Dumper=_Readable, sort_keys=False, width=100_000
     )
 

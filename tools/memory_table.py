@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from s3sink_operator.executor_count import ScalingBounds, required
-from s3sink_operator.memory_sizing import SizingInputs, recommended
+from s3sink_operator.sizing.executor_count import ScalingBounds, required
+from s3sink_operator.sizing.memory_sizing import SizingInputs, recommended
 from sink_job.api.quantities import MI
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "memory.md"

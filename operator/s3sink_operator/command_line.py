@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from s3sink_operator import names
-from s3sink_operator.operator_config import OperatorConfig, read_config
-from s3sink_operator.sink_defaults import SinkDefaults
-from s3sink_operator.sink_restrictions import SinkRestrictions
-from s3sink_operator.sink_rollout import MaxUnavailable
+from s3sink_operator.config.operator_config import OperatorConfig, read_config
+from s3sink_operator.config.sink_defaults import SinkDefaults
+from s3sink_operator.config.sink_restrictions import SinkRestrictions
+from s3sink_operator.rollout.sink_rollout import MaxUnavailable
 from sink_job.api.quantities import parse_duration, parse_size
 
 _ENVIRONMENT: Final = "S3SINK_OPERATOR_"

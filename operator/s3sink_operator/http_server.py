@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from s3sink_operator import status_metrics
 from s3sink_operator.metrics import QUEUE_DEPTH, REGISTRY, SINKS
-from s3sink_operator.object_cache import ObjectCache, SinkKey
-from s3sink_operator.rollout_tracker import RolloutTracker
-from s3sink_operator.workqueue import WorkQueue
+from s3sink_operator.rollout.rollout_tracker import RolloutTracker
+from s3sink_operator.status import status_metrics
+from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
+from s3sink_operator.watch.workqueue import WorkQueue
 
 HEARTBEAT_TIMEOUT_S = 120.0
 """Without a heartbeat for this time the workers hang: no request to the API server takes as long."""

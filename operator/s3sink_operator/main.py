@@ -19,24 +19,26 @@ import aiohttp
 import kopf
 from kubernetes.aio.client import ApiClient
 
-from s3sink_operator import handlers, lease, logs, names
-from s3sink_operator.apply import DecisionApplier
+from s3sink_operator import logs, names
+from s3sink_operator.apply.applier import DecisionApplier
 from s3sink_operator.command_line import Options, add_arguments, read_options
 from s3sink_operator.http_server import WorkerHeartbeat, serve
-from s3sink_operator.kube_api import ApiError, KubeApi
-from s3sink_operator.kube_session import KubeConfigError, load_config, open_session
+from s3sink_operator.kube import lease
+from s3sink_operator.kube.kube_api import ApiError, KubeApi
+from s3sink_operator.kube.kube_session import KubeConfigError, load_config, open_session
 from s3sink_operator.nesting import deep_json
-from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.objects import template_hash
-from s3sink_operator.observe import Observer, ReportClient
-from s3sink_operator.owner_check import OwnerChecker
-from s3sink_operator.pod_events import PodEventReader
+from s3sink_operator.observe.observer import Observer, ReportClient
+from s3sink_operator.observe.owner_check import OwnerChecker
+from s3sink_operator.observe.pod_events import PodEventReader
+from s3sink_operator.observe.report_client import DirectReportClient, ProxyReportClient
+from s3sink_operator.observe.template_check import TemplateChecker
 from s3sink_operator.reconcile import Reconciler
-from s3sink_operator.report_client import DirectReportClient, ProxyReportClient
-from s3sink_operator.rollout_tracker import RolloutTracker
-from s3sink_operator.template_check import TemplateChecker
+from s3sink_operator.rollout.rollout_tracker import RolloutTracker
 from s3sink_operator.types import Settings
-from s3sink_operator.workqueue import WorkQueue
+from s3sink_operator.watch import handlers
+from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
+from s3sink_operator.watch.workqueue import WorkQueue
 from sink_job.api.spec import GROUP, VERSION
 
 _log = logging.getLogger("s3sink_operator")

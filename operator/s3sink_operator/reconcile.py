@@ -13,16 +13,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from s3sink_operator import status_update
-from s3sink_operator.apply import DecisionApplier
+from s3sink_operator.apply.applier import DecisionApplier
 from s3sink_operator.decide.chain import decide
-from s3sink_operator.kube_api import ApiError
+from s3sink_operator.kube.kube_api import ApiError
 from s3sink_operator.metrics import RECONCILE_DURATION, RECONCILES
-from s3sink_operator.object_cache import SinkKey
-from s3sink_operator.observe import ALL_ROLES, Observer, ReportFingerprint, report_fingerprint
-from s3sink_operator.required_roles import Role, required_roles
-from s3sink_operator.rollout_tracker import RolloutTracker
+from s3sink_operator.observe.observer import ALL_ROLES, Observer, ReportFingerprint, report_fingerprint
+from s3sink_operator.observe.required_roles import Role, required_roles
+from s3sink_operator.rollout.rollout_tracker import RolloutTracker
+from s3sink_operator.status import status_update
 from s3sink_operator.types import Decision, Observed, Rejection, Settings
+from s3sink_operator.watch.object_cache import SinkKey
 
 _log = logging.getLogger(__name__)
 

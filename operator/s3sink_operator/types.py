@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from s3sink_operator import names
+from s3sink_operator.config.sink_defaults import NO_DEFAULTS, SinkDefaults
 from s3sink_operator.reasons import Reason
-from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
 from sink_job.api.enums import DesiredState
 from sink_job.api.report import Report
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from s3sink_operator.metrics import REGISTRY
-from s3sink_operator.status_metrics import FAMILIES, PREFIX
+from s3sink_operator.status.status_metrics import FAMILIES, PREFIX
 from tools import chart
 
 ROOT = chart.ROOT

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from s3sink_operator.operator_config import read_config
+from s3sink_operator.config.operator_config import read_config
 from tests.chart.test_templates import container, matches
 from tests.support.chart import EVERYTHING, MINIMAL, Rendered
 

@@ -17,7 +17,7 @@ from devtools.kube.build import control_plane_programs
 from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.control_plane import Cluster
 from s3sink_operator import crd
-from s3sink_operator.sink_defaults import DEFAULTED_FIELDS
+from s3sink_operator.config.sink_defaults import DEFAULTED_FIELDS
 from sink_job.api import unsupported
 from sink_job.api.parser import parse_sink
 from tests.operator.crd.rejected_manifests import CHANGED, REJECTED

@@ -13,7 +13,7 @@ from devtools.kube.control_plane import Cluster
 from devtools.kube_state_metrics import kube_state_metrics
 from devtools.operator_process import Operator
 from devtools.processes import LOOPBACK, Process, accepts_connections, free_ports, killed_at_end, wait_until
-from s3sink_operator.status_metrics import PREFIX
+from s3sink_operator.status.status_metrics import PREFIX
 from sink_job.api.errors import BucketNotFound
 from sink_job.api.report import Failure, FinalReport
 from tests.support.operator_fixture import DRIVER, Operated

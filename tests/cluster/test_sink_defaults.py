@@ -16,7 +16,7 @@ from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
 from devtools.kube.fake_kubelet import Harness
 from devtools.operator_process import Operator
-from s3sink_operator.sink_defaults import DEFAULTED_FIELDS
+from s3sink_operator.config.sink_defaults import DEFAULTED_FIELDS
 from tests.cluster.conftest import KubectlS3Sink
 from tests.support.operator_fixture import CHILD, DRIVER, SINK, Operated, StartOperator
 

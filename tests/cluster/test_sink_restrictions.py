@@ -14,8 +14,8 @@ import yaml
 from devtools.kube.client import Access, ApiError, Json, Kube
 from devtools.kube.control_plane import Cluster
 from devtools.processes import wait_until
+from s3sink_operator.config.sink_restrictions import SinkRestrictions
 from s3sink_operator.reasons import Reason
-from s3sink_operator.sink_restrictions import SinkRestrictions
 from sink_job.api.quantities import MANIFEST
 from tests.support.chart import MINIMAL, Helm, helm_in
 from tests.support.operator_fixture import Operated, StartOperator, condition

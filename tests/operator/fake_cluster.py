@@ -14,11 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 from s3sink_operator import names
-from s3sink_operator.cached_objects import OMITTED
+from s3sink_operator.config.sink_restrictions import NO_RESTRICTIONS, SinkRestrictions
 from s3sink_operator.decide.chain import decide
 from s3sink_operator.objects import CONTAINER, has_executors
-from s3sink_operator.sink_restrictions import NO_RESTRICTIONS, SinkRestrictions
-from s3sink_operator.spec_cache import ParsedSink, parse
+from s3sink_operator.observe.spec_cache import ParsedSink, parse
 from s3sink_operator.types import (
     Decision,
     Delete,
@@ -33,6 +32,7 @@ from s3sink_operator.types import (
     Unreachable,
     to_timestamp,
 )
+from s3sink_operator.watch.cached_objects import OMITTED
 from sink_job.api.allocation import Allocation
 from sink_job.api.quantities import format_size
 from sink_job.api.report import Failure, FinalReport, MemoryReport, PartitionReport, Report, RunState

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.config.sink_defaults import NO_DEFAULTS, SinkDefaults
 from s3sink_operator.objects import template_hash
-from s3sink_operator.rollout_tracker import RolloutState, RolloutTracker
-from s3sink_operator.sink_defaults import NO_DEFAULTS, SinkDefaults
-from s3sink_operator.sink_rollout import MaxUnavailable
+from s3sink_operator.rollout.rollout_tracker import RolloutState, RolloutTracker
+from s3sink_operator.rollout.sink_rollout import MaxUnavailable
 from s3sink_operator.types import Json
+from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
 from tests.operator.fake_cluster import SETTINGS, START, Cluster, document
 
 OLD, NEW = "job:1", "job:2"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_operator.backoff import MAX_PAUSE, MIN_STABLE, MINUTE, failures_after, pause_ms, stable_after_ms
+from s3sink_operator.failures.backoff import MAX_PAUSE, MIN_STABLE, MINUTE, failures_after, pause_ms, stable_after_ms
 from s3sink_operator.types import FailureCategory
 
 kinds = st.sampled_from(list(FailureCategory))

@@ -6,14 +6,14 @@ import asyncio
 import json
 from typing import Any, cast
 
-from s3sink_operator.cached_objects import OMITTED, compacted, omitted_message
-from s3sink_operator.object_cache import ObjectCache, SinkKey
-from s3sink_operator.observe import Observer
-from s3sink_operator.owner_check import OwnerChecker
-from s3sink_operator.pod_events import PodEventReader
-from s3sink_operator.spec_cache import parse
-from s3sink_operator.template_check import TemplateChecker
+from s3sink_operator.observe.observer import Observer
+from s3sink_operator.observe.owner_check import OwnerChecker
+from s3sink_operator.observe.pod_events import PodEventReader
+from s3sink_operator.observe.spec_cache import parse
+from s3sink_operator.observe.template_check import TemplateChecker
 from s3sink_operator.types import Json, Observed
+from s3sink_operator.watch.cached_objects import OMITTED, compacted, omitted_message
+from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
 from tests.operator.fake_cluster import SETTINGS, Cluster, actions, document, running
 
 LIMIT = 100_000

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from s3sink_operator import backoff, memory_sizing
-from s3sink_operator.memory_sizing import DAY, Bounds, SizingInputs, SizingState
+from s3sink_operator.failures import backoff
+from s3sink_operator.sizing import memory_sizing
+from s3sink_operator.sizing.memory_sizing import DAY, Bounds, SizingInputs, SizingState
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.quantities import GI
 from tests.operator.fake_cluster import MINUTE, START, report, running

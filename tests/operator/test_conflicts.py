@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_operator import conflicts
+from s3sink_operator.conflicts import overlaps
 from s3sink_operator.types import SinkResources
 from sink_job.api.parser import parse_sink
 from tests.operator.fake_cluster import document
@@ -53,12 +53,12 @@ OUR_PATTERN = replace(MINE, topics=None, pattern="a.*")
 def test_of_two_new_sinks_the_younger_one_loses_a_conflict_about(
     mine: SinkResources, other: SinkResources, what: str
 ) -> None:
-    found = conflicts.find_conflict(mine, [other])
+    found = overlaps.find_conflict(mine, [other])
     assert found is not None
     assert found.certain
     assert found.resource.startswith(what)
-    assert "data/elder" in conflicts.conflict_message(mine, found)
-    assert conflicts.find_conflict(other, [mine]) is None
+    assert "data/elder" in overlaps.conflict_message(mine, found)
+    assert overlaps.find_conflict(other, [mine]) is None
 
 
 def holding(sink: SinkResources, since: str = "2025-11-03T00:00:00Z") -> SinkResources:
@@ -69,11 +69,11 @@ def holding(sink: SinkResources, since: str = "2025-11-03T00:00:00Z") -> SinkRes
 def test_a_sink_that_did_not_change_wins_against_an_older_one_that_was_edited() -> None:
     victim = holding(MINE)
     edited = replace(holding(APART), topics=("flights",))
-    assert conflicts.find_conflict(victim, [edited]) is None
-    found = conflicts.find_conflict(edited, [victim])
+    assert overlaps.find_conflict(victim, [edited]) is None
+    found = overlaps.find_conflict(edited, [victim])
     assert found is not None
     assert found.certain
-    assert "which had it first" in conflicts.conflict_message(edited, found)
+    assert "which had it first" in overlaps.conflict_message(edited, found)
 
 
 @pytest.mark.parametrize(
@@ -88,37 +88,37 @@ def test_a_sink_that_did_not_change_wins_against_an_older_one_that_was_edited() 
 def test_no_edit_of_an_older_sink_ends_a_sink_that_did_not_change(edit: dict[str, object]) -> None:
     before = holding(replace(ELDER, topics=("other",), brokers="senseless:1"))
     edited: SinkResources = replace(before, **edit)  # type: ignore[arg-type]
-    assert conflicts.find_conflict(holding(MINE), [edited]) is None
-    assert conflicts.find_conflict(edited, [holding(MINE)]) is not None
+    assert overlaps.find_conflict(holding(MINE), [edited]) is None
+    assert overlaps.find_conflict(edited, [holding(MINE)]) is not None
 
 
 def test_an_edit_beside_a_waiting_sink_loses_nothing_to_it() -> None:
     """The older sink lost a conflict, so it holds nothing; the other one edits something that both do not share."""
     loser, edited = ELDER, replace(holding(MINE), topics=("flights", "more"))
-    assert conflicts.find_conflict(edited, [loser]) is None
-    assert conflicts.find_conflict(loser, [edited]) is not None
+    assert overlaps.find_conflict(edited, [loser]) is None
+    assert overlaps.find_conflict(loser, [edited]) is not None
 
 
 def test_of_two_sinks_that_are_edited_at_once_the_older_one_wins() -> None:
     both = [replace(holding(each, "x"), topics=("flights", "more")) for each in (MINE, ELDER)]
-    assert conflicts.find_conflict(both[0], [both[1]]) is not None
-    assert conflicts.find_conflict(both[1], [both[0]]) is None
+    assert overlaps.find_conflict(both[0], [both[1]]) is not None
+    assert overlaps.find_conflict(both[1], [both[0]]) is None
 
 
 def test_of_two_sinks_that_hold_what_overlaps_later_the_first_holder_wins() -> None:
     first, second = holding(MINE, "2025-11-03T00:00:00Z"), holding(ELDER, "2025-11-04T00:00:00Z")
-    assert conflicts.find_conflict(first, [second]) is None
-    assert conflicts.find_conflict(second, [first]) is not None
+    assert overlaps.find_conflict(first, [second]) is None
+    assert overlaps.find_conflict(second, [first]) is not None
 
 
 @pytest.mark.parametrize("mine", [MINE, holding(MINE), ELDER, holding(ELDER)])
 def test_a_sink_of_another_namespace_stops_nothing_and_is_named_at_both(mine: SinkResources) -> None:
     foreign = replace(mine, namespace="attacker", name="older", creation_time="2020-01-01T00:00:00Z", held="forged")
     for one, other in ((mine, foreign), (foreign, mine)):
-        assert conflicts.find_conflict(one, [other]) is None
-        found = conflicts.find_foreign_overlap(one, [other])
+        assert overlaps.find_conflict(one, [other]) is None
+        found = overlaps.find_foreign_overlap(one, [other])
         assert found is not None
-        assert other.full_name in conflicts.foreign_overlap_message(one, found)
+        assert other.full_name in overlaps.foreign_overlap_message(one, found)
 
 
 def test_many_sinks_of_another_namespace_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,14 +127,14 @@ def test_many_sinks_of_another_namespace_are_not_all_compared(monkeypatch: pytes
     def counted(mine: SinkResources, other: SinkResources) -> None:
         compared.append(other.name)
 
-    monkeypatch.setattr(conflicts, "find_overlap", counted)
+    monkeypatch.setattr(overlaps, "find_overlap", counted)
     many = [replace(ELDER, namespace="attacker", name=f"n{number}") for number in range(10_000)]
-    assert conflicts.find_foreign_overlap(MINE, many) is None
-    assert conflicts.find_conflict(MINE, many) is None
-    assert len(compared) == conflicts.MAX_FOREIGN
+    assert overlaps.find_foreign_overlap(MINE, many) is None
+    assert overlaps.find_conflict(MINE, many) is None
+    assert len(compared) == overlaps.MAX_FOREIGN
 
 
-@pytest.mark.parametrize("find", [conflicts.find_conflict, conflicts.find_foreign_overlap])
+@pytest.mark.parametrize("find", [overlaps.find_conflict, overlaps.find_foreign_overlap])
 def test_sinks_with_many_topics_are_not_all_matched(find: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """2,000 sinks of a tenant with 1,000 topics each took more than 10 s of one pass: the operator lost its Lease."""
     matched = []
@@ -143,14 +143,14 @@ def test_sinks_with_many_topics_are_not_all_matched(find: Any, monkeypatch: pyte
         matched.append(topic)
         return False
 
-    monkeypatch.setattr(conflicts, "matches", matches)
+    monkeypatch.setattr(overlaps, "matches", matches)
     topics = tuple(f"topic-{number}" for number in range(1000))
-    namespace = PATTERN.namespace if find is conflicts.find_conflict else "attacker"
+    namespace = PATTERN.namespace if find is overlaps.find_conflict else "attacker"
     rival = replace(holding(ELDER), namespace=namespace, topics=topics, group="of-the-rival", sink_id="of-the-rival")
     many = [replace(rival, name=f"n{number}") for number in range(2000)]
     mine = replace(PATTERN, creation_time="2027-01-01T00:00:00Z")
     assert find(mine, many) is None
-    assert 0 < len(matched) <= conflicts.MAX_COMPARED_TOPICS + len(topics)
+    assert 0 < len(matched) <= overlaps.MAX_COMPARED_TOPICS + len(topics)
     last = replace(many[0], name="last", group=mine.group, brokers=mine.brokers)
     found = find(mine, [*many, last])
     assert found is not None, "a shared ledger or group is found at once"
@@ -169,7 +169,7 @@ def test_exactly_one_of_several_conflicting_sinks_runs_whatever_they_hold(sinks:
     running = [
         mine.name
         for mine in sinks
-        if conflicts.find_conflict(mine, [other for other in sinks if other is not mine]) is None
+        if overlaps.find_conflict(mine, [other for other in sinks if other is not mine]) is None
     ]
     assert running == ["elder"]
 
@@ -177,7 +177,7 @@ def test_exactly_one_of_several_conflicting_sinks_runs_whatever_they_hold(sinks:
 @pytest.mark.parametrize("status", [None, {}, {"claim": None}, {"claim": 7}, {"claim": {"digest": 7, "since": []}}])
 def test_a_claim_that_makes_no_sense_counts_as_none(status: object) -> None:
     made = document() | {"status": status}
-    found = conflicts.resources_of(parse_sink(made), made)
+    found = overlaps.resources_of(parse_sink(made), made)
     assert (found.held, found.held_since) == ("", "")
 
 
@@ -193,28 +193,28 @@ def test_a_claim_that_makes_no_sense_counts_as_none(status: object) -> None:
     ],
 )
 def test_sinks_live_side_by_side_with(other: SinkResources) -> None:
-    assert conflicts.find_conflict(MINE, [other]) is None
+    assert overlaps.find_conflict(MINE, [other]) is None
 
 
 def test_patterns_without_known_topics_may_overlap_and_are_not_rejected() -> None:
-    found = conflicts.find_conflict(OUR_PATTERN, [replace(PATTERN, pattern=".*b")])
+    found = overlaps.find_conflict(OUR_PATTERN, [replace(PATTERN, pattern=".*b")])
     assert found is not None
     assert not found.certain
-    assert "OwnershipConflict" in conflicts.conflict_message(OUR_PATTERN, found)
+    assert "OwnershipConflict" in overlaps.conflict_message(OUR_PATTERN, found)
 
 
 def test_a_pattern_that_takes_too_long_to_match_may_overlap_and_blocks_nothing() -> None:
     """Against forty letters a, Python's own engine tries this one for hours: others write patterns, and we match."""
     hard = replace(OUR_PATTERN, pattern="((a?){999}){999}b")
-    found = conflicts.find_conflict(hard, [replace(ELDER, topics=("a" * 200,))])
+    found = overlaps.find_conflict(hard, [replace(ELDER, topics=("a" * 200,))])
     assert found is not None
     assert not found.certain
-    assert conflicts.find_conflict(replace(hard, pattern="(a+)+b"), [replace(ELDER, topics=("a" * 200,))]) is None
+    assert overlaps.find_conflict(replace(hard, pattern="(a+)+b"), [replace(ELDER, topics=("a" * 200,))]) is None
 
 
 def test_a_certain_conflict_is_reported_before_a_possible_one() -> None:
     near = replace(PATTERN, name="a", pattern=".*b")
-    found = conflicts.find_conflict(OUR_PATTERN, [near, replace(ELDER, name="z", topics=("ab",))])
+    found = overlaps.find_conflict(OUR_PATTERN, [near, replace(ELDER, name="z", topics=("ab",))])
     assert found is not None
     assert found.certain
 
@@ -224,7 +224,7 @@ def test_exactly_one_of_several_conflicting_sinks_runs(claims: list[SinkResource
     going = [
         mine
         for mine in claims
-        if conflicts.find_conflict(mine, [other for other in claims if other is not mine]) is None
+        if overlaps.find_conflict(mine, [other for other in claims if other is not mine]) is None
     ]
     assert len({(claim.creation_time, claim.name) for claim in going}) == 1
 
@@ -232,7 +232,7 @@ def test_exactly_one_of_several_conflicting_sinks_runs(claims: list[SinkResource
 def test_the_resources_of_a_sink_include_its_observed_topics() -> None:
     made = document(kafka={"bootstrapServers": "kafka:9092", "topicsPattern": "f.*"})
     made["status"] = {"progress": {"topics": [{"topic": "flights", "lag": 1}]}}
-    claim = conflicts.resources_of(parse_sink(made), made)
+    claim = overlaps.resources_of(parse_sink(made), made)
     assert (claim.full_name, claim.pattern, claim.topics, claim.observed_topics) == (
         "data/flights",
         "f.*",
@@ -250,7 +250,7 @@ def test_one_endpoint_in_two_spellings_is_one_place(endpoint: str) -> None:
         document(name, s3={"bucket": "archive", "endpoint": each})
         for name, each in (("a", "https://s3.example.com"), ("b", endpoint))
     )
-    found = conflicts.find_overlap(*(conflicts.resources_of(parse_sink(each), each) for each in (mine, other)))
+    found = overlaps.find_overlap(*(overlaps.resources_of(parse_sink(each), each) for each in (mine, other)))
     assert found is not None
     assert found.resource.startswith("the topic flights")
 
@@ -260,7 +260,7 @@ def test_the_order_of_brokers_makes_no_other_kafka() -> None:
         document(name, kafka={"bootstrapServers": brokers, "topics": [name], "groupId": "g"})
         for name, brokers in (("a", "k1:1,k2:1"), ("b", "K2:1, k1:1"))
     )
-    found = conflicts.find_overlap(*(conflicts.resources_of(parse_sink(each), each) for each in (mine, other)))
+    found = overlaps.find_overlap(*(overlaps.resources_of(parse_sink(each), each) for each in (mine, other)))
     assert found is not None
     assert found.resource == "the consumer group g"
 

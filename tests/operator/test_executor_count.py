@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_operator import executor_count
-from s3sink_operator.executor_count import ScalingBounds, ScalingPlan, ScalingState, plan, required
+from s3sink_operator.sizing import executor_count
+from s3sink_operator.sizing.executor_count import ScalingBounds, ScalingPlan, ScalingState, plan, required
 from sink_job.api.enums import ExecutorMode, ScalingMode
 from sink_job.api.operator_sections import ExecutorSpec, ScalingSpec
 

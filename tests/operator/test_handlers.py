@@ -11,10 +11,10 @@ from typing import Any, cast
 import kopf
 import pytest
 
-from s3sink_operator.handlers import event_handler, index_handler
-from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.types import Json
-from s3sink_operator.workqueue import WorkQueue
+from s3sink_operator.watch.handlers import event_handler, index_handler
+from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
+from s3sink_operator.watch.workqueue import WorkQueue
 
 KEY = SinkKey("data", "flights")
 POD: Json = {

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from s3sink_operator import names
 from s3sink_operator.crd import STATUS
-from s3sink_operator.limited_report import LimitedReport
+from s3sink_operator.observe.limited_report import LimitedReport
 from s3sink_operator.types import Decision, Json
 from sink_job.api.report import RunState
 from tests.operator.fake_cluster import START, Cluster, running

@@ -12,9 +12,9 @@ import pytest
 from kopf._cogs.clients.auth import APIContext
 from kubernetes.aio.client import ApiClient, Configuration
 
-from s3sink_operator.handlers import login_as
-from s3sink_operator.kube_api import ApiError, KubeApi
-from s3sink_operator.kube_session import open_session, proxy_of_environment
+from s3sink_operator.kube.kube_api import ApiError, KubeApi
+from s3sink_operator.kube.kube_session import open_session, proxy_of_environment
+from s3sink_operator.watch.handlers import login_as
 
 
 @pytest.fixture(autouse=True)

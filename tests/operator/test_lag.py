@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from s3sink_operator import reported_progress
 from s3sink_operator.kubectl import view
 from s3sink_operator.kubectl.partitions import from_status
-from s3sink_operator.progress_model import MAX_COMMITTED, SinkProgress
-from s3sink_operator.status_model import S3SinkStatus
+from s3sink_operator.status import reported_progress
+from s3sink_operator.status.progress_model import MAX_COMMITTED, SinkProgress
+from s3sink_operator.status.status_model import S3SinkStatus
 from s3sink_operator.types import Json, to_timestamp
 from sink_job.api.errors import BucketNotFound
 from sink_job.api.report import PartitionReport, RunState

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from s3sink_operator.kube_api import ApiError, KubeApi
-from s3sink_operator.lease import LEASE_DURATION_S, RENEW_DEADLINE_S, RETRY_PERIOD_S, Lease
+from s3sink_operator.kube.kube_api import ApiError, KubeApi
+from s3sink_operator.kube.lease import LEASE_DURATION_S, RENEW_DEADLINE_S, RETRY_PERIOD_S, Lease
 from s3sink_operator.types import Json
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_operator import memory_sizing
-from s3sink_operator.memory_sizing import (
+from s3sink_operator.sizing import memory_sizing
+from s3sink_operator.sizing.memory_sizing import (
     DAY,
     HOUR,
     IN_PLACE,

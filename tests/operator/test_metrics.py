@@ -8,7 +8,7 @@ from pathlib import Path
 from prometheus_client.metrics import MetricWrapperBase
 
 from s3sink_operator import metrics
-from s3sink_operator.status_metrics import FAMILIES, PREFIX
+from s3sink_operator.status.status_metrics import FAMILIES, PREFIX
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(s3sink_(?:operator|status)_\w+)` \| (\w+)[^|]* \| ([^|]*)\|", re.MULTILINE)

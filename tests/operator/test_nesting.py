@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from s3sink_operator.nesting import MAX_LEVELS, cut, deep_json, parse_json, too_deep
-from s3sink_operator.spec_cache import parse
+from s3sink_operator.observe.spec_cache import parse
 from s3sink_operator.types import Json
 from tests.operator.fake_cluster import SPEC
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from s3sink_operator.object_cache import ObjectCache, SinkKey
 from s3sink_operator.types import Json
+from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
 
 KEY = SinkKey("lake", "flights")
 

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from s3sink_operator import observe
-from s3sink_operator.conflicts import resources_of
-from s3sink_operator.object_cache import ObjectCache, SinkKey
-from s3sink_operator.observe import Observer
-from s3sink_operator.owner_check import OwnerChecker
-from s3sink_operator.pod_events import PodEventReader
-from s3sink_operator.template_check import TemplateChecker
+from s3sink_operator.conflicts.overlaps import resources_of
+from s3sink_operator.observe import observer
+from s3sink_operator.observe.observer import Observer
+from s3sink_operator.observe.owner_check import OwnerChecker
+from s3sink_operator.observe.pod_events import PodEventReader
+from s3sink_operator.observe.template_check import TemplateChecker
 from s3sink_operator.types import Json, Observed, SinkResources
+from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
 from sink_job.api.spec import Sink
 from tests.operator.fake_cluster import SETTINGS, Cluster, document
 
@@ -51,7 +51,7 @@ def test_other_tasks_run_while_the_sinks_of_the_start_are_indexed(monkeypatch: p
         indexed += 1
         return resources_of(found, made)
 
-    monkeypatch.setattr(observe, "resources_of", counted)
+    monkeypatch.setattr(observer, "resources_of", counted)
 
     async def other_task() -> None:
         nonlocal longest
@@ -93,7 +93,7 @@ def test_a_sink_whose_resources_fail_does_not_fail_the_pass_of_another_one(
             raise ValueError("unexpected")
         return resources_of(found, made)
 
-    monkeypatch.setattr(observe, "resources_of", failing)
+    monkeypatch.setattr(observer, "resources_of", failing)
     watching = listed_observer(sink("hostile", "a"), sink("one", "b"), sink("two", "b"))
     with caplog.at_level(logging.ERROR):
         found = asyncio.run(watching.observe(SinkKey("data", "one"), refresh=frozenset()))

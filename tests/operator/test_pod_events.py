@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from s3sink_operator.kube_api import ApiError, KubeApi
-from s3sink_operator.pod_events import EVENT_POLL_S, MAX_EVENTS, PodEventReader, is_waiting_to_start
+from s3sink_operator.kube.kube_api import ApiError, KubeApi
+from s3sink_operator.observe.pod_events import EVENT_POLL_S, MAX_EVENTS, PodEventReader, is_waiting_to_start
 from s3sink_operator.types import Json
 
 WAITS: Json = {

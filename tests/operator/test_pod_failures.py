@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from s3sink_operator import pod_failures
-from s3sink_operator.kube_api import ApiError
+from s3sink_operator.failures import pod_failures
+from s3sink_operator.kube.kube_api import ApiError
 from s3sink_operator.types import FailureCategory, Json, PodEvent, Rejection
 from sink_job.api import errors
 from sink_job.api.report import Failure, FinalReport

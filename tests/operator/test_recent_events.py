@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from s3sink_operator.apply import RecentEvents
+from s3sink_operator.apply.applier import RecentEvents
 
 TEN_MINUTES = 600_000
 

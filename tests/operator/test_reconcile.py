@@ -6,15 +6,15 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from s3sink_operator import status_update
-from s3sink_operator.apply import ApplyResult, DecisionApplier
-from s3sink_operator.object_cache import ObjectCache, SinkKey
-from s3sink_operator.observe import Observer
+from s3sink_operator.apply.applier import ApplyResult, DecisionApplier
+from s3sink_operator.observe.observer import Observer
+from s3sink_operator.observe.spec_cache import parse
 from s3sink_operator.reconcile import Reconciler
-from s3sink_operator.rollout_tracker import RolloutTracker
-from s3sink_operator.sink_rollout import MaxUnavailable
-from s3sink_operator.spec_cache import parse
+from s3sink_operator.rollout.rollout_tracker import RolloutTracker
+from s3sink_operator.rollout.sink_rollout import MaxUnavailable
+from s3sink_operator.status import status_update
 from s3sink_operator.types import Decision, Json, Observed, Rejection
+from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
 from tests.operator.fake_cluster import SETTINGS, START, running
 
 KEY = SinkKey("data", "flights")

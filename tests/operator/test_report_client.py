@@ -13,17 +13,18 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from s3sink_operator import limited_report, observe, report_client, reported_progress
-from s3sink_operator.kube_api import KubeApi, ResponseTooLarge
-from s3sink_operator.limited_report import LimitedReport, parse_report
+from s3sink_operator.kube.kube_api import KubeApi, ResponseTooLarge
 from s3sink_operator.names import REPORT_TOKEN_ANNOTATION
-from s3sink_operator.object_cache import ObjectCache, SinkKey
-from s3sink_operator.observe import MAX_MISSED_POLLS, MAX_MISSED_POLLS_AT_END, Observer, belongs_to
-from s3sink_operator.owner_check import OwnerChecker
-from s3sink_operator.pod_events import PodEventReader
-from s3sink_operator.report_client import MAX_REPORT_BYTES, DirectReportClient
-from s3sink_operator.template_check import TemplateChecker
+from s3sink_operator.observe import limited_report, observer, report_client
+from s3sink_operator.observe.limited_report import LimitedReport, parse_report
+from s3sink_operator.observe.observer import MAX_MISSED_POLLS, MAX_MISSED_POLLS_AT_END, Observer, belongs_to
+from s3sink_operator.observe.owner_check import OwnerChecker
+from s3sink_operator.observe.pod_events import PodEventReader
+from s3sink_operator.observe.report_client import MAX_REPORT_BYTES, DirectReportClient
+from s3sink_operator.observe.template_check import TemplateChecker
+from s3sink_operator.status import reported_progress
 from s3sink_operator.types import Json, Unreachable
+from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
 from sink_job.api.enums import StopAction
 from sink_job.api.report import MAX_SUMS, HangingTransactionReport, PartitionReport, Report
 from sink_job.api.report_access import MAX_REPORTED
@@ -284,7 +285,7 @@ def test_the_errors_of_an_invalid_report_are_counted_outside_of_the_event_loop(
         results.append(read(text))
         return results[-1]
 
-    monkeypatch.setattr(observe, "read_report", counted)
+    monkeypatch.setattr(observer, "read_report", counted)
     found = observed(b'{"sinkId":"a","name":"a","namespace":"a","state":"Running","startedAt":0,' + fields + b"}")
     assert isinstance(found, Unreachable)
     assert found.message.startswith("invalid report: ")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3sink_operator.observe import ALL_ROLES
-from s3sink_operator.required_roles import Role, required_roles
+from s3sink_operator.observe.observer import ALL_ROLES
+from s3sink_operator.observe.required_roles import Role, required_roles
 from s3sink_operator.types import Decision, Delete, Event, EventType, ObjectWrites, Observed, Unreachable
 from tests.operator.fake_cluster import Cluster, running
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_operator import conflicts
-from s3sink_operator.resource_index import ResourceIndex
+from s3sink_operator.conflicts import overlaps
+from s3sink_operator.conflicts.resource_index import ResourceIndex
 from s3sink_operator.types import SinkResources
 from tests.operator.test_conflicts import APART, ELDER, MINE, PATTERN, claims
 
@@ -34,7 +34,7 @@ def test_conflicts_among_competitors_are_those_among_all_sinks(sinks: list[SinkR
     put(index, *sinks)
     for mine in sinks:
         found = index.competitors(mine.namespace, mine.name)
-        assert conflicts.find_conflict(mine, found) == conflicts.find_conflict(mine, sinks)
+        assert overlaps.find_conflict(mine, found) == overlaps.find_conflict(mine, sinks)
 
 
 def test_sinks_with_topics_of_their_own_are_no_rivals() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from s3sink_operator.sink_defaults import SinkDefaults
+from s3sink_operator.config.sink_defaults import SinkDefaults
 from tests.operator.fleet import OLD, Fleet
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from s3sink_operator.config.sink_defaults import SinkDefaults
 from s3sink_operator.objects.pods import memory_limit
-from s3sink_operator.sink_defaults import SinkDefaults
 from s3sink_operator.types import to_timestamp
 from sink_job.api.quantities import GI
 from sink_job.api.report import MemoryReport

@@ -9,13 +9,13 @@ from typing import cast
 
 import pytest
 
-from s3sink_operator.apply import ApplyResult, DecisionApplier
-from s3sink_operator.object_cache import ObjectCache, SinkKey
-from s3sink_operator.observe import Observer
+from s3sink_operator.apply.applier import ApplyResult, DecisionApplier
+from s3sink_operator.observe.observer import Observer
 from s3sink_operator.reconcile import Reconciler
-from s3sink_operator.rollout_tracker import RolloutTracker
-from s3sink_operator.sink_rollout import MaxUnavailable
+from s3sink_operator.rollout.rollout_tracker import RolloutTracker
+from s3sink_operator.rollout.sink_rollout import MaxUnavailable
 from s3sink_operator.types import Decision, Json, Observed
+from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
 from tests.operator.fake_cluster import SETTINGS, START, running
 from tests.operator.fleet import NEW, Fleet, broken_rollout
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from s3sink_operator.config.sink_defaults import DEFAULTED_FIELDS, NO_DEFAULTS, SinkDefaults
 from s3sink_operator.crd import schema
 from s3sink_operator.crd.schema import fields as schema_fields
-from s3sink_operator.sink_defaults import DEFAULTED_FIELDS, NO_DEFAULTS, SinkDefaults
 from s3sink_operator.types import Json
 from tests.operator.fake_cluster import SETTINGS, SPEC, Cluster, actions, document, running
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from s3sink_operator.operator_config import read_config
-from s3sink_operator.reasons import Reason
-from s3sink_operator.sink_restrictions import (
+from s3sink_operator.config.operator_config import read_config
+from s3sink_operator.config.sink_restrictions import (
     ALLOWED_FIELDS,
     INNER_PATHS,
     LISTS,
     NO_RESTRICTIONS,
     SinkRestrictions,
 )
-from s3sink_operator.spec_cache import SpecCache
+from s3sink_operator.observe.spec_cache import SpecCache
+from s3sink_operator.reasons import Reason
 from sink_job.api.quantities import MANIFEST
 from tests.operator.fake_cluster import SETTINGS, Cluster, document
 from tests.support.restricted_sinks import ALLOWED, EXTENDED, EXTENDED_CASES, REJECTED, Case

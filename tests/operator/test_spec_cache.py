@@ -6,8 +6,9 @@ import copy
 
 import pytest
 
-from s3sink_operator import names, spec_cache
-from s3sink_operator.spec_cache import SpecCache
+from s3sink_operator import names
+from s3sink_operator.observe import spec_cache
+from s3sink_operator.observe.spec_cache import SpecCache
 from s3sink_operator.types import Json
 from sink_job.api.parser import parse_sink
 from sink_job.api.spec import Sink

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_operator import reported_progress, status_update
-from s3sink_operator.status_model import ConditionStatus, S3SinkStatus
-from s3sink_operator.status_update import Condition
+from s3sink_operator.status import reported_progress, status_update
+from s3sink_operator.status.status_model import ConditionStatus, S3SinkStatus
+from s3sink_operator.status.status_update import Condition
 from s3sink_operator.types import Json, to_ms, to_timestamp
 from sink_job.api.report import PartitionReport, RunState, Totals
 from tests.operator.fake_cluster import START, report

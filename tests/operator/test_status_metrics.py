@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from s3sink_operator.status_metrics import exposition
+from s3sink_operator.status.status_metrics import exposition
 from s3sink_operator.types import Json
 from sink_job.api.errors import TransientError
 from tests.operator.fake_cluster import Cluster, running

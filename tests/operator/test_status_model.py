@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from s3sink_operator.status_model import (
+from s3sink_operator.status.status_model import (
     Attempt,
     ConditionStatus,
     MemoryChange,

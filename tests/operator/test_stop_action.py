@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from s3sink_operator.decide.stop_action import stop_action
+from s3sink_operator.observe.stop_action import stop_action
 from s3sink_operator.types import to_timestamp
 from sink_job.api.enums import StopAction
 from sink_job.api.report import FinalReport

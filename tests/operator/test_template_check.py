@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 
 from s3sink_operator import names, objects
-from s3sink_operator.apply import DecisionApplier
-from s3sink_operator.kube_api import ApiError, KubeApi
-from s3sink_operator.object_cache import ObjectCache, SinkKey
+from s3sink_operator.apply.applier import DecisionApplier
+from s3sink_operator.kube.kube_api import ApiError, KubeApi
 from s3sink_operator.objects.template_probes import template_probes
-from s3sink_operator.template_check import TemplateChecker
+from s3sink_operator.observe.template_check import TemplateChecker
 from s3sink_operator.types import Decision, Json, ObjectWrites, owner_reference
+from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
 from sink_job.api.parser import parse_sink
 from sink_job.api.spec import Sink
 from tests.operator.fake_cluster import SETTINGS, document

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_operator.topic_pattern import matches
+from s3sink_operator.conflicts.topic_pattern import matches
 
 atoms = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "[a-c-]", r"\d", r"[\w.]", r"\W", r"\.", "^", "$", ""])
 suffixes = st.sampled_from(["", "*", "+", "?", "{2}", "{1,3}", "*?", "{,2}"])

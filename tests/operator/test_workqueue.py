@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from s3sink_operator.workqueue import PRIORITY, WorkQueue
+from s3sink_operator.watch.workqueue import PRIORITY, WorkQueue
 
 
 class Clock:

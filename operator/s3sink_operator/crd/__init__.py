@@ -26,7 +26,7 @@ import yaml
 from s3sink_operator.crd.rules import RULES
 from s3sink_operator.crd.schema import attach, structural
 from s3sink_operator.names import CATEGORY, PLURAL, SHORT_NAME, SINGULAR
-from s3sink_operator.status_model import S3SinkStatus
+from s3sink_operator.status.status_model import S3SinkStatus
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
 Json = dict[str, Any]

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from s3sink_operator import backoff, memory_sizing, names, pod_failures
-from s3sink_operator.decide.memory_status import sizing_state
-from s3sink_operator.memory_sizing import Bounds, SizingState
+from s3sink_operator import names
+from s3sink_operator.failures import backoff, pod_failures
+from s3sink_operator.failures.pod_failures import OOM_KILLED, PodFailure
 from s3sink_operator.names import Component
 from s3sink_operator.objects import (
     RESTARTED_FOR_ANNOTATION,
@@ -21,10 +21,12 @@ from s3sink_operator.objects import (
     memory_limit,
     sized_memory,
 )
-from s3sink_operator.pod_failures import OOM_KILLED, PodFailure
-from s3sink_operator.progress_model import MAX_MOST_LAGGING, SinkProgress
 from s3sink_operator.reasons import Reason
-from s3sink_operator.status_model import Attempt, Position, Retry, S3SinkStatus
+from s3sink_operator.sizing import memory_sizing
+from s3sink_operator.sizing.memory_sizing import Bounds, SizingState
+from s3sink_operator.status.memory_status import sizing_state
+from s3sink_operator.status.progress_model import MAX_MOST_LAGGING, SinkProgress
+from s3sink_operator.status.status_model import Attempt, Position, Retry, S3SinkStatus
 from s3sink_operator.types import (
     FINALIZERS_KIND,
     REPLACEMENT_KIND,

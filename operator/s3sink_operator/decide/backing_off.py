@@ -8,7 +8,7 @@ from s3sink_operator.decide import handover
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.names import RESTART_ANNOTATION
-from s3sink_operator.status_model import Retry
+from s3sink_operator.status.status_model import Retry
 from s3sink_operator.types import EventType, FailureCategory, OwnerState, to_timestamp
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from s3sink_operator import status_update
 from s3sink_operator.decide import conditions, driver_policies, lifecycle_policies, memory_policy, rollout_status
 from s3sink_operator.decide.attempt_history import ObservedFailure
 from s3sink_operator.decide.builders import delete_obsolete
@@ -18,6 +17,7 @@ from s3sink_operator.decide.deferred_status import may_follow
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.decide.status_builder import build_status
 from s3sink_operator.reasons import Reason
+from s3sink_operator.status import status_update
 from s3sink_operator.types import (
     FINALIZERS_KIND,
     Decision,

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from s3sink_operator import conflicts, names, pod_failures
+from s3sink_operator import names
+from s3sink_operator.conflicts import overlaps
 from s3sink_operator.decide import handover, offset_reset, rollout_status
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
-from s3sink_operator.memory_sizing import MAX_DRIVER
+from s3sink_operator.failures import pod_failures
 from s3sink_operator.reasons import Reason
-from s3sink_operator.status_model import ConditionStatus
-from s3sink_operator.status_update import Condition
+from s3sink_operator.sizing.memory_sizing import MAX_DRIVER
+from s3sink_operator.status.status_model import ConditionStatus
+from s3sink_operator.status.status_update import Condition
 from s3sink_operator.types import REPLACEMENT_KIND, Rejection, annotation, is_terminating, to_timestamp
 from sink_job.api.enums import DesiredState
 from sink_job.api.quantities import format_size
@@ -138,13 +140,13 @@ def _annotations(ctx: Context) -> Iterator[Condition]:
 def _possible_conflict(ctx: Context) -> Iterator[Condition]:
     first_owner, foreign_overlap = ctx.conflicts.first_owner, ctx.conflicts.foreign_overlap
     if first_owner is not None and not first_owner.certain:
-        message = conflicts.conflict_message(ctx.conflicts.resources, first_owner)
+        message = overlaps.conflict_message(ctx.conflicts.resources, first_owner)
         yield _true("PossibleConflict", message, Reason.PATTERNS_MAY_OVERLAP)
     if foreign_overlap is not None:
-        message = conflicts.foreign_overlap_message(ctx.conflicts.resources, foreign_overlap)
+        message = overlaps.foreign_overlap_message(ctx.conflicts.resources, foreign_overlap)
         yield _true("Conflict", message, Reason.OTHER_NAMESPACE)
     if ctx.sink.parsed is not None and not ctx.observed.compares_topics:
-        message = conflicts.too_many_topics_message(ctx.conflicts.resources)
+        message = overlaps.too_many_topics_message(ctx.conflicts.resources)
         yield _true("ConflictUnknown", message, Reason.TOO_MANY_TOPICS)
 
 

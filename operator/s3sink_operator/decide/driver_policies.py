@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3sink_operator import names, pod_failures
+from s3sink_operator import names
 from s3sink_operator.decide import handover
 from s3sink_operator.decide.attempt_history import backoff_left_ms
 from s3sink_operator.decide.backing_off import backing_off
@@ -12,11 +12,12 @@ from s3sink_operator.decide.builders import delete_pod, driver_pod, supporting_o
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.memory_facts import ExecutorState
 from s3sink_operator.decide.policy_result import PolicyResult
+from s3sink_operator.failures import pod_failures
 from s3sink_operator.names import Component
 from s3sink_operator.objects.pods import secret_names
 from s3sink_operator.reasons import Reason
-from s3sink_operator.sink_rollout import PROGRESS_DEADLINE_MS
-from s3sink_operator.status_model import Attempt, ConditionStatus
+from s3sink_operator.rollout.sink_rollout import PROGRESS_DEADLINE_MS
+from s3sink_operator.status.status_model import Attempt, ConditionStatus
 from s3sink_operator.types import (
     EventType,
     FailureCategory,

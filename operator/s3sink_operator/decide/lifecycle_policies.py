@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3sink_operator import conflicts, names, pod_failures
+from s3sink_operator import names
+from s3sink_operator.conflicts import overlaps
 from s3sink_operator.decide import offset_reset
 from s3sink_operator.decide.builders import delete_pod, supporting_objects
 from s3sink_operator.decide.conditions import TRUE
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.operations import is_all_published, run_operation
 from s3sink_operator.decide.policy_result import PolicyResult
+from s3sink_operator.failures import pod_failures
 from s3sink_operator.reasons import Reason
-from s3sink_operator.status_model import ConditionStatus
+from s3sink_operator.status.status_model import ConditionStatus
 from s3sink_operator.types import EventType, ObjectWrites, Operation, annotation, is_terminating
 from sink_job.api.enums import DeletionPolicy, DesiredState
 from sink_job.api.report import Report, RunState
@@ -150,7 +152,7 @@ def sink_conflicts(ctx: Context) -> PolicyResult | None:
         return None
     return PolicyResult(
         reason=Reason.CONFLICT,
-        message=conflicts.conflict_message(ctx.conflicts.resources, ctx.conflicts.first_owner),
+        message=overlaps.conflict_message(ctx.conflicts.resources, ctx.conflicts.first_owner),
         phase="Failed",
         stalled=True,
         terminating_attempt=True,

@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from s3sink_operator import executor_count, memory_sizing, names, objects, pod_failures
+from s3sink_operator import names, objects
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.pod_facts import PodFacts
 from s3sink_operator.decide.sink_facts import PreviousStatus, SinkFacts
-from s3sink_operator.executor_count import ScalingBounds, ScalingPlan, ScalingState
-from s3sink_operator.memory_sizing import SizingInputs
-from s3sink_operator.pod_failures import PodFailure
-from s3sink_operator.reported_progress import MAX_INTEGER
-from s3sink_operator.status_model import MemoryChange, MemoryInputs, MemoryStatus
+from s3sink_operator.failures import pod_failures
+from s3sink_operator.failures.pod_failures import PodFailure
+from s3sink_operator.sizing import executor_count, memory_sizing
+from s3sink_operator.sizing.executor_count import ScalingBounds, ScalingPlan, ScalingState
+from s3sink_operator.sizing.memory_sizing import SizingInputs
+from s3sink_operator.status.reported_progress import MAX_INTEGER
+from s3sink_operator.status.status_model import MemoryChange, MemoryInputs, MemoryStatus
 from s3sink_operator.types import Json, Observed, Settings, annotation, is_terminating
 from sink_job.api import memory_budget
 from sink_job.api.allocation import Allocation

@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from s3sink_operator import memory_sizing, objects
+from s3sink_operator import objects
 from s3sink_operator.decide import driver_policies
 from s3sink_operator.decide.builders import delete_pod, driver_pod, supporting_objects
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
-from s3sink_operator.memory_sizing import Pace
+from s3sink_operator.failures.pod_failures import is_admission_denial
 from s3sink_operator.objects.pods import actual_memory
-from s3sink_operator.pod_failures import is_admission_denial
 from s3sink_operator.reasons import Reason
+from s3sink_operator.sizing import memory_sizing
+from s3sink_operator.sizing.memory_sizing import Pace
 from s3sink_operator.types import (
     REPLACEMENT_KIND,
     Json,

@@ -6,14 +6,14 @@ import hashlib
 
 from pydantic import ValidationError
 
-from s3sink_operator import pod_failures
 from s3sink_operator.decide import handover
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.sink_facts import BY_ANNOTATION, RESET_REQUEST_FIELD
+from s3sink_operator.failures import pod_failures
 from s3sink_operator.names import Component
-from s3sink_operator.progress_model import MAX_MOST_LAGGING
 from s3sink_operator.reasons import Reason
-from s3sink_operator.status_model import OffsetResetStatus, ResetPosition
+from s3sink_operator.status.progress_model import MAX_MOST_LAGGING
+from s3sink_operator.status.status_model import OffsetResetStatus, ResetPosition
 from s3sink_operator.types import FailureCategory, Json, Operation
 from sink_job.api.enums import DesiredState
 from sink_job.api.errors import TopicRecreated

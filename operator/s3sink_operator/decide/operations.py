@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3sink_operator import names, pod_failures
+from s3sink_operator import names
 from s3sink_operator.decide import handover, offset_reset
 from s3sink_operator.decide.attempt_history import backoff_left_ms
 from s3sink_operator.decide.backing_off import backing_off
 from s3sink_operator.decide.builders import delete_pod, operation_pod, supporting_objects
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
+from s3sink_operator.failures import pod_failures
 from s3sink_operator.names import Component
 from s3sink_operator.objects import operation_of
 from s3sink_operator.reasons import Reason

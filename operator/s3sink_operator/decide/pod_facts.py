@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from s3sink_operator import names, pod_failures
+from s3sink_operator import names
 from s3sink_operator.decide.sink_facts import SinkFacts
+from s3sink_operator.failures import pod_failures
 from s3sink_operator.types import (
     Json,
     Observed,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from s3sink_operator.memory_sizing import SizingPlan
-from s3sink_operator.status_model import ConditionStatus, OffsetResetStatus
+from s3sink_operator.sizing.memory_sizing import SizingPlan
+from s3sink_operator.status.status_model import ConditionStatus, OffsetResetStatus
 from s3sink_operator.types import NO_WRITES, EventType, ObjectWrites
 
 

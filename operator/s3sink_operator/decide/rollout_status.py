@@ -14,9 +14,9 @@ from s3sink_operator import objects
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.reasons import Reason
-from s3sink_operator.sink_rollout import DEGRADED, PENDING
-from s3sink_operator.status_model import ConditionStatus, RolloutStatus
-from s3sink_operator.status_update import Condition
+from s3sink_operator.rollout.sink_rollout import DEGRADED, PENDING
+from s3sink_operator.status.status_model import ConditionStatus, RolloutStatus
+from s3sink_operator.status.status_update import Condition
 from sink_job.api.enums import DesiredState
 
 HALTED: Final = "RolloutHalted"

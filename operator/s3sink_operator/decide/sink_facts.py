@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from s3sink_operator import conflicts, names, objects
+from s3sink_operator import names, objects
+from s3sink_operator.conflicts import overlaps
 from s3sink_operator.decide.attempt_history import DriverRevision
-from s3sink_operator.memory_sizing import Bounds
-from s3sink_operator.progress_model import SinkProgress
-from s3sink_operator.status_model import CompletedNonces, S3SinkStatus
+from s3sink_operator.sizing.memory_sizing import Bounds
+from s3sink_operator.status.progress_model import SinkProgress
+from s3sink_operator.status.status_model import CompletedNonces, S3SinkStatus
 from s3sink_operator.types import (
     Json,
     Observed,
@@ -242,21 +243,21 @@ class Conflicts:
     @cached_property
     def resources(self) -> SinkResources:
         """The resources of this sink."""
-        return conflicts.resources_of(self.sink.manifest, self.observed.sink)
+        return overlaps.resources_of(self.sink.manifest, self.observed.sink)
 
     @cached_property
-    def first_owner(self) -> conflicts.SinkConflict | None:
+    def first_owner(self) -> overlaps.SinkConflict | None:
         """The sink of the namespace that had overlapping resources first, or may have."""
         if self.sink.parsed is None:
             return None
-        return conflicts.find_conflict(self.resources, self.observed.competitors)
+        return overlaps.find_conflict(self.resources, self.observed.competitors)
 
     @cached_property
-    def foreign_overlap(self) -> conflicts.SinkConflict | None:
+    def foreign_overlap(self) -> overlaps.SinkConflict | None:
         """A sink of another namespace whose resources overlap, or may overlap."""
         if self.sink.parsed is None:
             return None
-        return conflicts.find_foreign_overlap(self.resources, self.observed.competitors)
+        return overlaps.find_foreign_overlap(self.resources, self.observed.competitors)
 
     @property
     def is_lost(self) -> bool:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from s3sink_operator import names, pod_failures, reported_progress, status_update
-from s3sink_operator.decide import conditions, memory_status, rollout_status
+from s3sink_operator import names
+from s3sink_operator.decide import conditions, rollout_status
 from s3sink_operator.decide.attempt_history import AttemptHistory
 from s3sink_operator.decide.context import Context
 from s3sink_operator.decide.policy_result import PolicyResult
-from s3sink_operator.executor_count import ScalingBounds
+from s3sink_operator.failures import pod_failures
 from s3sink_operator.names import Component
-from s3sink_operator.progress_model import SinkProgress
-from s3sink_operator.status_model import (
+from s3sink_operator.sizing.executor_count import ScalingBounds
+from s3sink_operator.status import memory_status, reported_progress, status_update
+from s3sink_operator.status.progress_model import SinkProgress
+from s3sink_operator.status.status_model import (
     AppliedDefaultStatus,
     Attempt,
     MemoryStatus,

@@ -14,7 +14,7 @@ from s3sink_operator import names
 from s3sink_operator.kubectl.view import condition, condition_text, stale_reason, status_of
 from s3sink_operator.objects import RESTARTED_FOR_ANNOTATION
 from s3sink_operator.reasons import Reason
-from s3sink_operator.status_model import ConditionStatus
+from s3sink_operator.status.status_model import ConditionStatus
 from s3sink_operator.types import Json, annotation, desired_state, is_terminating
 from sink_job.api.enums import DesiredState, ResetTo
 from sink_job.api.errors import InvalidSpec

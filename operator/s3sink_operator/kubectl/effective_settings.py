@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from s3sink_operator.config.sink_defaults import DEFAULTED_FIELDS, leaves, path_text, shown
 from s3sink_operator.kubectl.formatting import format_table
 from s3sink_operator.kubectl.view import stale_reason, status_of
 from s3sink_operator.nesting import too_deep
-from s3sink_operator.sink_defaults import DEFAULTED_FIELDS, leaves, path_text, shown
 from s3sink_operator.types import Json
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.parser import parse_sink

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from s3sink_operator import names
 from s3sink_operator.kubectl.client import Kubectl, KubectlError
 from s3sink_operator.objects import report_port
-from s3sink_operator.progress_model import PartitionProgress, SinkProgress
-from s3sink_operator.reported_progress import partition_progress
+from s3sink_operator.status.progress_model import PartitionProgress, SinkProgress
+from s3sink_operator.status.reported_progress import partition_progress
 from s3sink_operator.types import Json, annotation, to_timestamp
 from sink_job.api.report import Report
 

@@ -19,9 +19,9 @@ from s3sink_operator.kubectl.formatting import (
     format_until,
     pluralize,
 )
-from s3sink_operator.progress_model import AssignedPartitions, Lag, PartitionProgress, SinkProgress
 from s3sink_operator.reasons import Reason
-from s3sink_operator.status_model import (
+from s3sink_operator.status.progress_model import AssignedPartitions, Lag, PartitionProgress, SinkProgress
+from s3sink_operator.status.status_model import (
     Attempt,
     MemoryStatus,
     OffsetResetStatus,
@@ -30,7 +30,7 @@ from s3sink_operator.status_model import (
     ScalingStatus,
     StatusCondition,
 )
-from s3sink_operator.status_update import LAG_INTERVAL_MS
+from s3sink_operator.status.status_update import LAG_INTERVAL_MS
 from s3sink_operator.types import Json, is_terminating
 from sink_job.api.quantities import format_size
 

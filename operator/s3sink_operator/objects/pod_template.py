@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from s3sink_operator.template_merge import (
+from s3sink_operator.config.template_merge import (
     CONTAINER,
     DRIVER_SPILL_VOLUME,
     EXECUTOR_SPILL_VOLUME,

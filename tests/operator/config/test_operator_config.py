@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from s3sink_operator.operator_config import read_config
+from s3sink_operator.config.operator_config import read_config
 
 
 def test_an_empty_configuration_has_no_defaults() -> None:

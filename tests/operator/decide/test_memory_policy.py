@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from s3sink_operator import objects
-from s3sink_operator.memory_sizing import MAX_DRIVER
+from s3sink_operator.sizing.memory_sizing import MAX_DRIVER
 from s3sink_operator.types import REPLACEMENT_KIND, Rejection, Settings, to_timestamp
 from sink_job.api.errors import OutOfMemory
 from sink_job.api.quantities import parse_size

@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 from kubernetes.aio.client import ApiClient, Configuration
 
-from s3sink_operator.kube_api import ApiError, KubeApi, ResponseTooLarge
-from s3sink_operator.kube_session import open_session
+from s3sink_operator.kube.kube_api import ApiError, KubeApi, ResponseTooLarge
+from s3sink_operator.kube.kube_session import open_session
 
 
 def _raw_answer(handler: Callable[[web.Request], Awaitable[web.StreamResponse]], limit: int) -> bytes:

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from s3sink_operator.kube_api import ApiError, KubeApi
-from s3sink_operator.owner_check import OwnerChecker
+from s3sink_operator.kube.kube_api import ApiError, KubeApi
+from s3sink_operator.observe.owner_check import OwnerChecker
 from s3sink_operator.types import Json, OwnerState, to_timestamp
 from tests.operator.decide.test_handover import OWNER
 from tests.operator.fake_cluster import MINUTE, START, document

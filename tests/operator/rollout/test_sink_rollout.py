@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from s3sink_operator.sink_rollout import MaxUnavailable
+from s3sink_operator.rollout.sink_rollout import MaxUnavailable
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from s3sink_operator.kubectl.client import RESOURCE, Kubectl
 from s3sink_operator.kubectl.commands.arguments import Commands, add_output, prints_json
 from s3sink_operator.kubectl.console import fail, note, write, write_json
 from s3sink_operator.kubectl.partitions import all_partitions
-from s3sink_operator.progress_model import SinkProgress
+from s3sink_operator.status.progress_model import SinkProgress
 
 
 def add_parser(commands: Commands, common: argparse.ArgumentParser) -> None:

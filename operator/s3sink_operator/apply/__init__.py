@@ -1,0 +1,1 @@
+"""Writes a decision to the API server."""

@@ -1,0 +1,1 @@
+"""Sinks that claim the same resources."""

@@ -1,0 +1,1 @@
+"""How pods fail, and when a failed sink is tried again."""

@@ -1,0 +1,1 @@
+"""The rollout of new operator defaults over all sinks."""

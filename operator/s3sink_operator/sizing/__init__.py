@@ -1,0 +1,1 @@
+"""The arithmetic of the memory and the number of executors. Pure."""
