@@ -7,7 +7,7 @@ from s3sink_operator.types import Json
 from sink_job.api.errors import DataError
 from sink_job.api.report import Failure, Report, RunState
 from tests.operator.fake_cluster import MINUTE, report, running
-from tests.operator.test_lag import partitions
+from tests.operator.status.test_reported_progress import partitions
 
 
 def failed(reported: Report | None) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from s3sink_operator import names
 from sink_job.api.report import MemoryReport
 from tests.operator.fake_cluster import report
-from tests.operator.fleet import NEW, OLD, Fleet, broken_rollout, updated
+from tests.operator.rollout.fleet import NEW, OLD, Fleet, broken_rollout, updated
 
 # --- what users ask for
 

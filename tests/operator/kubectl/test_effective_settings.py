@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from s3sink_operator.kubectl import effective_settings
-from tests.operator.test_sink_defaults import SIZES, defaults, with_defaults
+from tests.operator.config.test_sink_defaults import SIZES, defaults, with_defaults
 
 
 def test_explain_shows_a_field_that_a_sink_sets_to_the_default_of_this_version() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from s3sink_operator.config.sink_defaults import SinkDefaults
-from tests.operator.fleet import OLD, Fleet
+from tests.operator.rollout.fleet import OLD, Fleet
 
 
 def defaults(disk: str) -> SinkDefaults:

@@ -12,7 +12,7 @@ from s3sink_operator.types import Rejection, Unreachable
 from sink_job.api.errors import BucketNotFound, TransientError
 from sink_job.api.report import RunState
 from tests.operator.fake_cluster import MINUTE, Cluster, report
-from tests.operator.fleet import NEW, OLD, Fleet, broken_rollout, updated
+from tests.operator.rollout.fleet import NEW, OLD, Fleet, broken_rollout, updated
 
 
 def test_a_rollout_restarts_every_driver_and_only_one_at_a_time() -> None:

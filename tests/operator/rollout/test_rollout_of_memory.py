@@ -13,7 +13,7 @@ from s3sink_operator.types import to_timestamp
 from sink_job.api.quantities import GI
 from sink_job.api.report import MemoryReport
 from tests.operator.fake_cluster import report
-from tests.operator.fleet import OLD, Fleet
+from tests.operator.rollout.fleet import OLD, Fleet
 
 CLUSTER = {"executor": {"mode": "Cluster", "instances": 1}}
 

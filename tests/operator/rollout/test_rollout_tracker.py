@@ -17,7 +17,7 @@ from s3sink_operator.rollout.sink_rollout import MaxUnavailable
 from s3sink_operator.types import Decision, Json, Observed
 from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
 from tests.operator.fake_cluster import SETTINGS, START, running
-from tests.operator.fleet import NEW, Fleet, broken_rollout
+from tests.operator.rollout.fleet import NEW, Fleet, broken_rollout
 
 ONE, TWO = SinkKey("data", "one"), SinkKey("data", "two")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.operator.fake_cluster import Cluster, report
-from tests.operator.fleet import NEW, OLD, Fleet, updated
+from tests.operator.rollout.fleet import NEW, OLD, Fleet, updated
 
 REJECTION = "pods is forbidden: exceeded quota: compute"
 DENIAL = "pods is forbidden: User cannot create resource pods"

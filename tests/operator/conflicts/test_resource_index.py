@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from s3sink_operator.conflicts import overlaps
 from s3sink_operator.conflicts.resource_index import ResourceIndex
 from s3sink_operator.types import SinkResources
-from tests.operator.test_conflicts import APART, ELDER, MINE, PATTERN, claims
+from tests.operator.conflicts.test_overlaps import APART, ELDER, MINE, PATTERN, claims
 
 
 def put(index: ResourceIndex, *sinks: SinkResources) -> None:
