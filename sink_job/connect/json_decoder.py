@@ -2,7 +2,8 @@
 JsonConverter's envelope.
 
 The rules are those of org.apache.kafka.connect.json.JsonConverter.convertToConnect, but a JSON value of another type
-than the schema's is rejected. JsonConverter reads it as 0, false or null.
+than the schema's is rejected. JsonConverter reads it as 0, false or null. A number that is too large for its float is
+rejected, too. JsonConverter reads it as an infinity.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import math
 import re
+import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -25,6 +28,7 @@ from sink_job.connect.scopes import Later, Scope, child, enclosing
 Read = Callable[[Any], object]
 
 _SPECIAL: Final = {"NaN", "Infinity", "-Infinity"}
+_SINGLE: Final = struct.Struct("<f").pack
 
 
 def parse_number(text: str) -> Decimal:
@@ -173,8 +177,8 @@ def _scalar(schema: Schema) -> Read:
         bits = INTEGER_BITS[schema.type]
         return lambda value: _integer(value, bits)
     return {
-        SchemaType.FLOAT32: _float,
-        SchemaType.FLOAT64: _float,
+        SchemaType.FLOAT32: _float32,
+        SchemaType.FLOAT64: _float64,
         SchemaType.BOOLEAN: lambda value: expect(bool, value, "a boolean"),
         SchemaType.STRING: lambda value: expect(str, value, "a text"),
     }.get(schema.type, _bytes)
@@ -200,7 +204,16 @@ def _whole(value: object) -> int:
     raise InvalidValue("a JSON value must be an integer")
 
 
-def _float(value: object) -> float:
+def _float32(value: object) -> float:
+    found = _float64(value)
+    try:
+        _SINGLE(found)
+    except OverflowError:
+        raise InvalidValue("a number does not fit into 32 bits") from None
+    return found
+
+
+def _float64(value: object) -> float:
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return _finite(value)
     if isinstance(value, str) and value in _SPECIAL:
@@ -209,10 +222,14 @@ def _float(value: object) -> float:
 
 
 def _finite(value: int | float | Decimal) -> float:
+    """A number of JSON is no infinity: one that is too large must not become one."""
     try:
-        return float(value)
+        found = float(value)
     except OverflowError:
-        raise InvalidValue("a number does not fit into 64 bits") from None
+        found = math.inf
+    if math.isinf(found):
+        raise InvalidValue("a number does not fit into 64 bits")
+    return found
 
 
 def _bytes(value: object) -> bytes:

@@ -257,11 +257,20 @@ def _booleans(values: list[bool]) -> Parts:
 
 
 def _doubles(values: list[float]) -> Parts:
-    return [avro_column_encoder.doubles(np.fromiter(values, np.float64, len(values)))]
+    return [avro_column_encoder.doubles(_finite(np.fromiter(values, np.float64, len(values))))]
 
 
 def _floats(values: list[float]) -> Parts:
-    return [avro_column_encoder.floats(np.fromiter(values, np.float64, len(values)))]
+    with np.errstate(over="ignore"):
+        singles = np.fromiter(values, np.float64, len(values)).astype(np.float32)
+    return [avro_column_encoder.floats(_finite(singles))]
+
+
+def _finite(numbers: Any) -> Any:
+    """The numbers. msgspec reads one that is too large as an infinity."""
+    if not np.isfinite(numbers).all():
+        raise UnusualValues("a number is too large")
+    return numbers
 
 
 def _uuids(values: list[str]) -> Parts:

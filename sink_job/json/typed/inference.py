@@ -13,6 +13,7 @@ schema:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
@@ -137,20 +138,19 @@ def _kind(value: Any) -> str:
         case str():
             return "string"
         case int():
-            return "int64" if _LOWEST <= value <= _HIGHEST else _large(value)
+            return "int64" if _LOWEST <= value <= _HIGHEST else _float(value)
         case float() | Decimal():
-            return "float64"
+            return _float(value)
         case list():
             return "array"
     return "object"
 
 
-def _large(value: int) -> str:
+def _float(value: int | float | Decimal) -> str:
     try:
-        float(value)
+        return "float64" if math.isfinite(float(value)) else JSON
     except OverflowError:
         return JSON
-    return "float64"
 
 
 def inferred_fields(properties: Mapping[str, SampledValues], leave_out: Iterable[str] = ()) -> tuple[FieldType, ...]:

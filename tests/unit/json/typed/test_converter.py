@@ -277,3 +277,24 @@ def test_records_that_are_no_objects_need_no_schema_and_are_rejected_with_and_wi
 
 def test_an_object_is_read_under_the_inferred_schema() -> None:
     assert rows(infers([b'{"a": 1}'], known=True)) == [{"a": 1}]
+
+
+@pytest.mark.parametrize("rows_", [1, 40])
+@pytest.mark.parametrize(
+    ("kind", "value", "bits"),
+    [("float64", b"1e309", 64), ("float64", b"-1e400", 64), ("float64", b"1" * 400, 64), ("float32", b"4e38", 32)],
+)
+def test_a_number_that_is_too_large_for_its_float_is_a_data_error(
+    kind: str, value: bytes, bits: int, rows_: int
+) -> None:
+    schema = f"- {{name: f, type: {kind}}}"
+    valid = [b'{"f": 1.5}'] * (rows_ - 1)
+    ((row, reason),) = convert(schema, *valid, b'{"f": %b}' % value).rejected
+    assert (row, reason) == (rows_ - 1, f"the field f: a number does not fit into {bits} bits")
+
+
+@pytest.mark.parametrize("rows_", [1, 40])
+def test_the_largest_number_of_a_float_is_written(rows_: int) -> None:
+    schema = "- {name: f, type: float32}\n- {name: d, type: float64}"
+    found = rows(convert(schema, *[b'{"f": 3.4028235e38, "d": 1.7976931348623157e308}'] * rows_))
+    assert found == [{"f": 3.4028234663852886e38, "d": 1.7976931348623157e308}] * rows_

@@ -82,6 +82,12 @@ def test_values_of_a_field_have_one_type(values: list[Any], expected: Any) -> No
     assert fields(*({"f": value} for value in values)) == {"f": expected}
 
 
+def test_a_number_that_is_no_float_is_json() -> None:
+    found = SampledValues()
+    found.add(decode_json('{"f": 1e400}'))
+    assert [each.type for each in inferred_fields(found.properties)] == ["json"]
+
+
 def test_fields_are_in_the_order_of_their_first_occurrence() -> None:
     assert [*fields({"b": 1, "c": 1}, {"a": 1, "b": 1})] == ["b", "c", "a"]
 
