@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from sink_job.arrow.varints import encode_long
-from sink_job.avro.from_connect import avro_type, enum_symbols, fixed_size, is_text_map, is_union, logical_name
+from sink_job.avro.from_connect import avro_type, enum_symbols, is_text_map, is_union, logical_name
 from sink_job.avro.value_encoders import (
     ArrayEncoder,
     DecimalEncoder,
@@ -42,7 +42,7 @@ from sink_job.avro.value_encoders import (
 from sink_job.connect import logical_types
 from sink_job.connect.errors import InvalidSchema, InvalidValue
 from sink_job.connect.json_decoder import default_value
-from sink_job.connect.output_settings import DatumSettings, check_parquet
+from sink_job.connect.output_settings import DatumSettings, check_parquet, fixed_size
 from sink_job.connect.schema import INTEGER_BITS, Schema, SchemaType
 from sink_job.connect.scopes import Later, Scope, child, enclosing
 from sink_job.connect.visitor import all_types

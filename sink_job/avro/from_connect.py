@@ -8,7 +8,9 @@ Differences from AvroData, on purpose:
   AvroData rejects the schema.
 - A struct that is optional and has a default is the first member of its union. AvroData drops its default.
 - `Schema.logical` is the logical type of a long, a string or a fixed.
-- A decimal whose scale is negative or above its precision has no logical type, as Avro does not allow it.
+- A decimal has no logical type where Avro does not allow it: its scale is negative or above its precision, or a fixed
+  is too small for its precision.
+- A type has no namespace if it refers to an enclosing type that has none (`sink_job.avro.names`).
 """
 
 from __future__ import annotations
@@ -27,13 +29,12 @@ from sink_job.avro.to_connect import ENUM, UNION
 from sink_job.connect import logical_types
 from sink_job.connect.errors import InvalidSchema, InvalidValue, rejecting
 from sink_job.connect.json_decoder import default_value
-from sink_job.connect.output_settings import DatumSettings, is_native_decimal
+from sink_job.connect.output_settings import DatumSettings, fixed_size, is_native_decimal
 from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.connect.scopes import child
 
 _IS_FIELD_DEFAULT: Final = f"{NAMESPACE}.field.default"
 """The mark of a default that came from that of a field in Avro."""
-_FIXED_SIZE: Final = "connect.fixed.size"
 _PRIMITIVES: Final = {
     SchemaType.INT8: "int",
     SchemaType.INT16: "int",
@@ -89,13 +90,6 @@ def enum_symbols(schema: Schema) -> tuple[str, ...]:
     named = tuple(key.removeprefix(prefix) for key, _ in schema.parameters if key.startswith(prefix))
     found = schema.symbols if set(schema.symbols) == set(named) else named
     return found if all(map(is_avro_name, found)) else ()
-
-
-def fixed_size(schema: Schema) -> int | None:
-    """The size in bytes of a fixed; None for a schema that is none."""
-    text = schema.parameter.get(_FIXED_SIZE, "")
-    valid = schema.type is SchemaType.BYTES and text.isascii() and text.isdigit() and len(text) < 10
-    return int(text) if valid else None
 
 
 def logical_name(schema: Schema) -> str | None:

@@ -1,8 +1,8 @@
 """Names of the types of an Avro schema: a name is defined once, and used from then on.
 
 A name without a namespace means one of the enclosing type's namespace, and not every reader looks for it without a
-namespace then. So a type without a namespace is defined again, with a number, where a type with a namespace uses it. A
-type that Connect does not name has no namespace if it contains such a reference to an enclosing type.
+namespace then. So a type without a namespace is defined again, with a number, where a type with a namespace uses it. An
+enclosing type cannot be defined again: a type that contains a reference to one without a namespace has none, either.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _Names:
 
     def _candidates(self, node: Node, scope: _Scope) -> Iterator[str]:
         full = self._full_name(node["name"])
-        if node["name"] in (None, MAP_ENTRY) and _refers_to_no_namespace(node, scope):
+        if _refers_to_no_namespace(node, scope):
             full = full.rpartition(".")[2]
         yield full
         for number in range(2, len(self._defined) + 3):

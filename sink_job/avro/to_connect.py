@@ -28,6 +28,7 @@ UNION: Final = f"{NAMESPACE}.Union"
 ENUM: Final = f"{NAMESPACE}.Enum"
 _UNNAMED: Final = f"{NAMESPACE}.ConnectDefault"
 _DEFAULT_PRECISION: Final = 64
+_UUID_BYTES: Final = 16
 _PRIMITIVES: Final = {
     "boolean": SchemaType.BOOLEAN,
     "int": SchemaType.INT32,
@@ -183,8 +184,8 @@ class _Translation:
         builder = _scalar(avro)
         if self.extension is not Extension.NONE:
             builder.symbols = tuple(avro.symbols)
-        if self.extension is Extension.LOGICAL_TYPES and logical_type(avro) in EXTENDED.get(avro.kind, ()):
-            builder.logical = logical_type(avro)
+        if self.extension is Extension.LOGICAL_TYPES:
+            builder.logical = _extended(avro)
         return builder
 
     def _record(self, avro: AvroType) -> _Builder:
@@ -238,6 +239,13 @@ def _scalar(avro: AvroType) -> _Builder:
 def logical_type(avro: AvroType) -> str:
     """The logical type in lower case; empty if there is none."""
     return (_text(avro, "logicalType") or "").lower()
+
+
+def _extended(avro: AvroType) -> str | None:
+    """The logical type that Connect has no equivalent of. Avro ignores one that does not fit its type."""
+    name = logical_type(avro)
+    is_valid = name in EXTENDED.get(avro.kind, ()) and (avro.kind != "fixed" or avro.size == _UUID_BYTES)
+    return name if is_valid else None
 
 
 def _scalar_type(avro: AvroType) -> SchemaType:

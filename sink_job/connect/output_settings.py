@@ -13,6 +13,7 @@ from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.schema import Extension, Schema, SchemaType
 
 _PRECISION: Final = "connect.decimal.precision"
+_FIXED_SIZE: Final = "connect.fixed.size"
 _AVRO_PRECISION: Final = 64
 """AvroData's precision of a decimal without one."""
 MAX_PARQUET_PRECISION: Final = 38
@@ -69,9 +70,19 @@ def given_precision(schema: Schema) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0 else None
 
 
+def fixed_size(schema: Schema) -> int | None:
+    """The size in bytes of a fixed; None for a schema that is none."""
+    text = schema.parameter.get(_FIXED_SIZE, "")
+    valid = schema.type is SchemaType.BYTES and text.isascii() and text.isdigit() and len(text) < 10
+    return int(text) if valid else None
+
+
 def is_native_decimal(schema: Schema, precision: int) -> bool:
-    """Whether the scale of a decimal is one that Avro and Parquet allow."""
-    return 0 <= logical_types.scale_of(schema) <= precision
+    """Whether Avro allows a decimal with the scale of `schema` and this precision: its readers reject the whole object
+    otherwise."""
+    size = fixed_size(schema)
+    fits = size is None or (10**precision).bit_length() <= 8 * size
+    return fits and 0 <= logical_types.scale_of(schema) <= precision
 
 
 MAX_LEVELS: Final = 99
@@ -81,8 +92,8 @@ written (parquet/schema.cc, kMaxSchemaDepth). A list or a map takes a level more
 
 def check_parquet(schema: Schema) -> None:
     """Raises InvalidSchema, with the field, for a schema that Parquet cannot express: a whole value that is no struct,
-    a struct without fields, recursion, types nested deeper than MAX_LEVELS, and a decimal with a scale that is negative
-    or above 38."""
+    a struct without fields, a fixed without bytes, recursion, types nested deeper than MAX_LEVELS, and a decimal with a
+    scale that is negative or above 38."""
     if schema.type is not SchemaType.STRUCT:
         raise InvalidSchema(f"Parquet requires a struct as the whole value, but its schema is {_shown(schema)}")
     _check(schema, "", 0)
@@ -98,6 +109,8 @@ def _check(schema: Schema, place: str, levels: int) -> None:
             raise _error(place, f"the struct {schema.name or 'without a name'} has no fields")
         case SchemaType.BYTES if logical_types.is_decimal(schema):
             _check_scale(logical_types.scale_of(schema), place)
+        case SchemaType.BYTES if fixed_size(schema) == 0:
+            raise _error(place, f"the fixed {schema.name or 'without a name'} has the size 0")
     for field in schema.fields:
         _check(field.schema, f"{place}.{field.name}" if place else field.name, levels + 1)
     for name, inner in (("key", schema.keys), ("value", schema.values)):

@@ -11,10 +11,10 @@ from typing import Final
 import pyarrow as pa
 
 from sink_job.api.enums import TimeUnit
-from sink_job.avro.from_connect import fixed_size, is_text_map, is_union, logical_name
+from sink_job.avro.from_connect import is_text_map, is_union, logical_name
 from sink_job.connect import logical_types
 from sink_job.connect.field_ids import ELEMENT, KEY, VALUE, FieldIds, path_of
-from sink_job.connect.output_settings import DatumSettings
+from sink_job.connect.output_settings import DatumSettings, fixed_size
 from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.connect.scopes import child
 

@@ -227,6 +227,14 @@ def test_a_struct_without_a_namespace_is_found_within_a_map_and_a_struct_without
     assert written(schema, value) == expected
 
 
+def test_a_struct_without_a_namespace_is_found_within_structs_that_have_one() -> None:
+    """As the struct of a `oneof`, whose name is `io.confluent.connect.protobuf.Union.<oneof>`."""
+    inner = struct(("node", Schema(SchemaType.REFERENCE, "Node", True)), name="a.b.Kind")
+    schema = struct(("kind", optional(struct(("inner", inner), name="a.Middle"))), ("other", inner), name="Node")
+    value = {"kind": {"inner": {"node": {"kind": None, "other": {"node": None}}}}, "other": {"node": None}}
+    assert written(schema, value) == value
+
+
 def test_a_default_is_written_in_avros_form() -> None:
     schema = struct(
         ("b", with_default(Schema(SchemaType.BYTES), b"\xff")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -25,6 +26,7 @@ from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.json_encoder import DEFAULT_OPTIONS
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.converters.registered import Decoded
+from sink_job.parquet.table_reader import ParquetTableReader
 from tests.unit.avro.avro_data import encode, record, registered, samples, without_logical_types
 from tests.unit.avro.test_column_decoder import damaged
 
@@ -206,6 +208,36 @@ def test_a_uuid_that_is_none_is_a_data_error_in_parquet_alone() -> None:
     assert rejection(schema, {"f0": "x"}, PARQUET) == "the field f0: 'x' is not a UUID"
 
 
+@pytest.mark.parametrize("settings", [AVRO, PARQUET])
+def test_the_logical_type_uuid_of_a_fixed_that_is_none_is_ignored(settings: DatumSettings) -> None:
+    schema = one_field({"type": "fixed", "name": "F", "size": 4, "logicalType": "uuid"})
+    found = decoder(schema, settings)
+    assert "logicalType" not in avro_schema(found.schema, settings)
+    data = found.decode(pa.array(encode(schema, [{"f0": b"abcd"}]), pa.binary())).texts
+    assert data.to_pylist() == [b"abcd"]
+    if settings.is_parquet:
+        assert ParquetTableReader(found.schema, settings).table(data).to_pylist() == [{"f0": b"abcd"}]
+
+
+@pytest.mark.parametrize(("size", "precision"), [(1, 3), (2, None), (16, 39)])
+def test_a_decimal_that_its_fixed_is_too_small_for_is_a_fixed_in_avro(size: int, precision: int | None) -> None:
+    """Readers reject the whole object for a logical type that is not valid."""
+    given = {} if precision is None else {"precision": precision}
+    schema = one_field({"type": "fixed", "name": "F", "size": size, "logicalType": "decimal", **given})
+    found = decoder(schema)
+    data = found.decode(pa.array([bytes([1] * size)], pa.binary())).texts[0].as_py()
+    text = fastavro.parse_schema(json.loads(avro_schema(found.schema, AVRO)))
+    assert fastavro.schemaless_reader(io.BytesIO(data), text) == {"f0": bytes([1] * size)}
+
+
+def test_a_decimal_with_the_largest_precision_of_its_fixed_is_a_decimal_in_avro() -> None:
+    schema = one_field({"type": "fixed", "name": "F", "size": 16, "logicalType": "decimal", "precision": 38})
+    found = decoder(schema)
+    data = found.decode(pa.array([(10**38 - 1).to_bytes(16)], pa.binary())).texts[0].as_py()
+    text = fastavro.parse_schema(json.loads(avro_schema(found.schema, AVRO)))
+    assert fastavro.schemaless_reader(io.BytesIO(data), text) == {"f0": Decimal(10**38 - 1)}
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -238,10 +270,11 @@ def test_a_uuid_may_have_capital_letters_and_no_hyphens(text: str) -> None:
         ),
         (record(("a", record(name="E"))), "the field a: the struct E has no fields"),
         (record(), "the whole value: the struct R has no fields"),
+        (one_field({"type": "fixed", "name": "F", "size": 0}), "the field f0: the fixed F has the size 0"),
         (one_field(nested(50)), r"the field f0(\[\]){50}: it is nested deeper than 99 levels"),
         (one_field({"type": "array", "items": decimals(60, 39)}), r"the field f0\[\]: the scale of a decimal is 39"),
     ],
-    ids=["recursion", "an empty struct", "an empty value", "deep lists", "a large scale"],
+    ids=["recursion", "an empty struct", "an empty value", "an empty fixed", "deep lists", "a large scale"],
 )
 def test_a_schema_that_parquet_cannot_express_is_rejected_with_the_field(schema: Any, reason: str) -> None:
     decoder(schema)  # Avro can

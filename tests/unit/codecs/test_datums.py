@@ -232,6 +232,17 @@ def test_a_message_is_typed() -> None:
     }
 
 
+STRUCT = proto3("message M { google.protobuf.Struct a = 1; }", "google/protobuf/struct.proto")
+
+
+def test_a_recursive_message_is_typed() -> None:
+    text = 'a {fields {key: "k" value {struct_value {fields {key: "l" value {number_value: 0.5}}}}}}'
+    (row,) = rows(convert_message(STRUCT, text))
+    ((key, value),) = (each.values() for each in row["a"]["fields"])
+    ((inner, number),) = (each.values() for each in value["kind_0"]["struct_value"]["fields"])
+    assert (key, inner, number["kind_0"]["number_value"]) == ("k", "l", 0.5)
+
+
 def test_a_message_has_parquets_types() -> None:
     found = table(convert_message(EVENT, TEXT, PARQUET))
     assert found.to_pylist() == [
