@@ -71,28 +71,30 @@ RANGES: Final = {
 """The minimum and maximum of the values of a logical type. All nanoseconds of 64 bits are within the years."""
 
 
-def datum_encoder(schema: Schema, settings: DatumSettings) -> Encode:
+def datum_encoder(schema: Schema, settings: DatumSettings, *, limited: bool = True) -> Encode:
     """A function that encodes a value under `schema` as a datum of `avro_schema(schema, settings)`.
 
-    Raises InvalidSchema if the output cannot express the schema. An envelope is checked as a whole.
+    `limited`: it rejects values that are too large because of defaults. Raises InvalidSchema if the output cannot
+    express the schema. An envelope is checked as a whole.
     """
     if settings.is_parquet and not settings.envelope:
         check_parquet(schema)
     avro_type(schema, settings)
-    return value_encoder(schema, settings)
+    return value_encoder(schema, settings, limited=limited)
 
 
-def value_encoder(schema: Schema, settings: DatumSettings) -> Encode:
+def value_encoder(schema: Schema, settings: DatumSettings, *, limited: bool = True) -> Encode:
     """The same for a value that is part of another one."""
-    compiler = _Compiler(settings)
+    compiler = _Compiler(settings, limited=limited)
     encode = compiler.encode(schema, {})
     compiler.check_defaults()
     return encode
 
 
 class _Compiler:
-    def __init__(self, settings: DatumSettings) -> None:
+    def __init__(self, settings: DatumSettings, *, limited: bool) -> None:
         self._settings = settings
+        self._limited = limited
         self._defaults: list[tuple[Schema, Encode]] = []
 
     def check_defaults(self) -> None:
@@ -120,7 +122,7 @@ class _Compiler:
             case SchemaType.STRUCT:
                 return self._struct(schema, scope)
             case SchemaType.ARRAY:
-                return ArrayEncoder(self.encode(child(schema.values), scope), _join_of(child(schema.values))).encode
+                return ArrayEncoder(self.encode(child(schema.values), scope), self._join(child(schema.values))).encode
             case SchemaType.MAP:
                 return self._map(schema, scope)
             case SchemaType.REFERENCE:
@@ -134,7 +136,7 @@ class _Compiler:
         return later.set_to(RecordEncoder(schema.name, fields).encode)
 
     def _map(self, schema: Schema, scope: Scope[bytes]) -> Encode:
-        item, join = self.encode(child(schema.values), scope), _join_of(child(schema.keys), child(schema.values))
+        item, join = self.encode(child(schema.values), scope), self._join(child(schema.keys), child(schema.values))
         if is_text_map(schema):  # its keys are plain strings in Avro, also those that are symbols of an enum
             return MapEncoder(encode_string, item, join).encode
         key = self.encode(child(schema.keys), scope)
@@ -152,9 +154,8 @@ class _Compiler:
         }
         return UnionEncoder(members, encode_null if schema.optional else raise_missing).encode
 
-
-def _join_of(*items: Schema) -> Join:
-    return join_limited if any(map(can_take_defaults, items)) else join_block
+    def _join(self, *items: Schema) -> Join:
+        return join_limited if self._limited and any(map(can_take_defaults, items)) else join_block
 
 
 def can_take_defaults(schema: Schema) -> bool:

@@ -29,9 +29,10 @@ def projected_datums(
 ) -> pa.BinaryArray:
     """The data under the Avro schema of `target` of values under `source`, in Connect's data model.
 
-    Raises RecursionError, and InvalidFieldValue for a value that does not fit.
+    The values are valid under `source`. They have no limit of size: data errors are decided before. Raises
+    RecursionError.
     """
-    project, encode = projector(source, target), datum_encoder(target, settings)
+    project, encode = projector(source, target), datum_encoder(target, settings, limited=False)
     return arrow_columns.binaries([encode(project(value)) for value in values])
 
 

@@ -11,12 +11,14 @@ import pytest
 from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.avro import value_encoders
 from sink_job.avro.encoder import can_take_defaults, datum_encoder
+from sink_job.avro.passthrough import projected_datums
 from sink_job.codecs.converters import converter_for
 from sink_job.connect.errors import InvalidFieldValue
 from sink_job.connect.schema import Default, Field, Schema, SchemaType
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
 from sink_job.json.typed import column_encoder as typed_column_encoder
+from tests.unit.avro.test_to_connect import translated
 from tests.unit.codecs.test_datums import AVRO
 from tests.unit.json.typed.test_converter import convert
 
@@ -93,3 +95,15 @@ def test_recursion_and_nested_defaults_are_found() -> None:
     text = Schema(SchemaType.STRING)
     assert not can_take_defaults(Schema(SchemaType.ARRAY, values=text))
     assert can_take_defaults(Schema(SchemaType.ARRAY, values=Schema(SchemaType.REFERENCE, "R")))
+
+
+def test_a_projected_value_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unexpected error in the middle of a round would end the driver at each start."""
+    monkeypatch.setattr(value_encoders, "MAX_REPEATED", 1_000)
+    item = {"type": "record", "name": "I", "fields": [{"name": "a", "type": "int"}]}
+    newer = {**item, "fields": [*item["fields"], {"name": "s", "type": "string", "default": "x" * 100}]}
+    source, target = (translated(record({"type": "array", "items": each})) for each in (item, newer))
+    (data,) = projected_datums([{"l": [{"a": 1}] * 100}], source, target, AVRO).to_pylist()
+    assert len(data) > 100 * 100
+    with pytest.raises(InvalidFieldValue, match="repeated too often"):
+        datum_encoder(target, AVRO)({"l": [{"a": 1, "s": "x" * 100}] * 100})
