@@ -4,6 +4,8 @@
 - A field that only the target has takes its default, else null if it is optional. A field that only the source has is
   dropped.
 - A null under an optional source takes the default of a target that is not optional.
+- A union can be projected only to one with all of its members. SchemaProjector drops the others, and a value of one of
+  them has nothing left.
 
 Whether a projection is possible depends on the two schemas only, not on the value: the schemas of elements are compared
 also for an empty array or map. As in the storage connectors (io.confluent.connect.storage.schema.SchemaProjector), the
@@ -39,6 +41,13 @@ _WIDENING: Final = (
 )
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 _ENUMS: Final = {"io.confluent.connect.avro.Enum", "io.confluent.connect.protobuf.Enum"}
+_UNIONS: Final = (
+    "io.confluent.connect.avro.Union",
+    "io.confluent.connect.json.OneOf",
+    "io.confluent.connect.protobuf.Union.",
+)
+"""The beginnings of the names of structs of which a value has one field: unions of Avro, `oneOf` of JSON Schema, and
+`oneof` of Protobuf, whose name follows."""
 _DOCUMENTATION: Final = (
     "connect.record.doc",
     "connect.record.aliases",
@@ -120,6 +129,7 @@ class _Projection:
             return self.started[pair]
         function = self.started[pair] = Later[object]()
         in_source, in_target = _entered(in_source, source), _entered(in_target, target)
+        _check_members(source, target, place)
         sources = {field.name: field.schema for field in source.fields}
         fields = [
             (field.name, self._field(sources.get(field.name), field, _inside(place, field), in_source, in_target))
@@ -179,6 +189,14 @@ def _check(source: Schema, target: Schema, place: str) -> None:
         raise _error(place, "the parameters of its schema differ")
     if source.optional and not target.optional and target.default is None:
         raise _error(place, "it is optional, but the target is required and has no default")
+
+
+def _check_members(source: Schema, target: Schema, place: str) -> None:
+    if not (source.name or "").startswith(_UNIONS):
+        return
+    missing = {field.name for field in source.fields} - {field.name for field in target.fields}
+    if missing:
+        raise _error(place, f"the target does not have {', '.join(sorted(missing))} of its types")
 
 
 def _widens(source: SchemaType, target: SchemaType) -> bool:

@@ -120,11 +120,13 @@ class _Projection:
 
     def _union(self, source: Schema, target: Schema, in_source: _Structs, in_target: _Structs) -> ProjectJson:
         targets = {field.name: field.schema for field in target.fields}
-        members: list[tuple[Schema, ProjectJson]] = []
-        for field in source.fields:
-            to = targets.get(field.name)
-            of_member = _nothing if to is None else self.project(field.schema, to, in_source, in_target)
-            members.append((_resolved(field.schema, in_source), of_member))
+        members = [
+            (
+                _resolved(field.schema, in_source),
+                self.project(field.schema, targets[field.name], in_source, in_target),
+            )
+            for field in source.fields
+        ]
         return lambda value: _member(members, value)(value)
 
 
@@ -216,7 +218,3 @@ def _required(schema: Schema) -> Schema:
 
 def _same(value: msgspec.Raw) -> object:
     return value
-
-
-def _nothing(value: msgspec.Raw) -> object:
-    return _NULL

@@ -49,6 +49,18 @@ def test_a_schema_change_closes_as_the_mode_says(
     assert closes(mode, open_schema, record) is expected
 
 
+def test_a_record_of_a_type_that_the_union_of_the_object_lacks_closes_it() -> None:
+    """Events of several types in a topic, with a type that only the newer version has."""
+    inner = Schema(SchemaType.STRUCT, optional=True, fields=(Field("a", Schema(SchemaType.INT32)),))
+    events = [Field(name, structs.replace(inner, name=name)) for name in ("Order", "Payment", "Refund")]
+    old, new = (
+        Schema(SchemaType.STRUCT, name="io.confluent.connect.avro.Union", version=version, fields=tuple(events[:count]))
+        for version, count in ((1, 2), (2, 3))
+    )
+    assert closes(Mode.FORWARD, old, new)
+    assert not closes(Mode.BACKWARD, new, old)
+
+
 @pytest.mark.parametrize("mode", [each for each in Mode if each is not Mode.SEPARATE])
 @pytest.mark.parametrize(("ours", "theirs"), [(2, 1), (1, 2), (1, 1)])
 def test_versions_of_two_subjects_have_no_order_so_the_record_closes_the_object(

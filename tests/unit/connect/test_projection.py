@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from sink_job.connect.errors import InvalidSchema, ProjectionError
 from sink_job.connect.projection import can_project, projector
@@ -115,6 +116,20 @@ def test_an_enum_can_be_projected_to_one_with_more_symbols() -> None:
     fewer, more = (Schema(SchemaType.STRING, parameters=each) for each in strategies.PARAMETERS[-2:])
     assert can_project(fewer, more) is None
     assert can_project(more, fewer) is not None
+
+
+UNIONS = ["io.confluent.connect.avro.Union", "io.confluent.connect.json.OneOf", "io.confluent.connect.protobuf.Union.o"]
+
+
+@pytest.mark.parametrize("name", UNIONS)
+def test_a_union_is_projected_only_to_one_with_all_of_its_members(name: str) -> None:
+    """A value of a member that is dropped would have nothing left."""
+    members = {each: optional(SchemaType.STRING) for each in ("a", "b", "c")}
+    more = structs.replace(struct(**members), name=name)
+    fewer = structs.replace(struct(b=members["b"]), name=name)
+    assert projector(fewer, more)({"b": "x"}) == {"a": None, "b": "x", "c": None}
+    reason = "the field u cannot be projected: the target does not have a, c of its types"
+    assert can_project(struct(u=more), struct(u=fewer)) == reason
 
 
 def test_an_empty_array_does_not_hide_a_difference() -> None:
