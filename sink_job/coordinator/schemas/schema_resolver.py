@@ -12,11 +12,12 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from itertools import islice, zip_longest
+from operator import itemgetter
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from sink_job.api.errors import SchemaNotFound
+from sink_job.api.errors import RegistryChanged, SchemaNotFound
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema, registry_schema_id, shown_schema_id
@@ -36,6 +37,9 @@ again, and the registry is asked again."""
 
 MAX_IDS: Final = 1_000
 """Maximum number of ids that are resolved between two rounds. Records with arbitrary bytes contain arbitrary ids."""
+
+MAX_CHANGED: Final = 50
+"""Maximum number of further ids that a `RegistryChanged` names."""
 
 MAX_WARNINGS: Final = 10
 """Maximum number of phrases in the warning about a schema."""
@@ -158,8 +162,21 @@ class SchemaResolver:
         store = self._store
         if len(ids) >= MIN_LISTED:
             store = store.with_listing({each.topic for each in ids})
-        reasons = self._each(partial(self._ask_one, store), ids)
+        changed: list[tuple[SchemaId, RegistryChanged]] = []
+        reasons = self._each(partial(self._ask_or_note, store, changed), ids)
+        if changed:
+            raise all_changed(changed)
         return dict(zip(ids, reasons, strict=True))
+
+    def _ask_or_note(
+        self, store: SchemaStore, changed: list[tuple[SchemaId, RegistryChanged]], schema_id: SchemaId
+    ) -> str | None:
+        """The same for one id, which is added to `changed` if the ledger has another schema."""
+        try:
+            return self._ask_one(store, schema_id)
+        except RegistryChanged as error:
+            changed.append((schema_id, error))
+            return None
 
     def _each(self, call: Callable[[A], B], arguments: Collection[A]) -> list[B]:
         """The results of concurrent calls. Raises Cancelled before the next one if the driver has to stop."""
@@ -224,8 +241,9 @@ class SchemaResolver:
         return SchemaNotFound(
             f"the schema registry {self._registry.url} does not know the schema id {shown_schema_id(first.id)} of a "
             f"record of {tp}{others}, also after {sum(PAUSES_S):.0f} s. No record was dropped. Register the schema, or "
-            "correct spec.format.registry; the next run asks again. If such records are invalid, set "
-            "spec.format.registry.unknownIds: Reject, and they are data errors"
+            "correct spec.format.registry; the next run asks again. If such records are invalid, also because a value that "
+            "begins with the byte 0 only looks like one with an id, set spec.format.registry.unknownIds: Reject: then they "
+            "are data errors, which errors.tolerance: All drops"
         )
 
     def _mark(self, unknown: tuple[SchemaId, str]) -> None:
@@ -250,6 +268,16 @@ class SchemaResolver:
                 schema_id.topic,
             )
         return reason
+
+
+def all_changed(found: Iterable[tuple[SchemaId, RegistryChanged]]) -> RegistryChanged:
+    """One error for all ids whose schemas have changed, so that all of their copies are deleted in one pass."""
+    (_, first), *others = sorted(found, key=itemgetter(0))
+    if not others:
+        return first
+    ids = [f"{shown_schema_id(each.id)} of topic {each.topic}" for each, _ in others[:MAX_CHANGED]]
+    more = f"; and {len(others) - MAX_CHANGED:,} more" if len(others) > MAX_CHANGED else ""
+    return RegistryChanged(f"{first} The same applies to these ids: {'; '.join(ids)}{more}")
 
 
 def to_ask(reported: Mapping[TopicPartition, Sequence[str]], known: Set[SchemaId]) -> Sequence[SchemaId]:

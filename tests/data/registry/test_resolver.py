@@ -374,8 +374,10 @@ def test_an_id_that_the_registry_never_knows_ends_the_driver_and_nothing_is_mark
     driver = site.driver(rejects_unknown=False)
     with pytest.raises(
         SchemaNotFound, match=r"does not know the schema id 7 of a record of flights-0, also after 60 s"
-    ):
+    ) as raised:
         resolve(driver, 7)
+    assert "begins with the byte 0" in str(raised.value)
+    assert "unknownIds: Reject" in str(raised.value)
     assert site.pauses == list(PAUSES_S)
     assert not site.s3.objects
     assert SchemaNotFound.exit_code == 75

@@ -65,8 +65,10 @@ class Registry:
         pass
 
 
-def resolver(converter: str, output: str, text: str | None = None) -> tuple[SchemaResolver, MemoryS3]:
-    values, s3 = SchemaUse.of(object_settings(converter, output)), MemoryS3()
+def resolver(
+    converter: str, output: str, text: str | None = None, s3: MemoryS3 | None = None
+) -> tuple[SchemaResolver, MemoryS3]:
+    values, s3 = SchemaUse.of(object_settings(converter, output)), s3 or MemoryS3()
     found = SchemaResolver(
         Registry(RegisteredSchema("0", LANGUAGES[converter], text or TEXTS[converter])),
         SchemaStore(cast("S3Client", s3), "topics/_s3sink/flights/"),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from sink_job.api.errors import RegistryChanged
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.coordinator.schemas.schema_resolver import (
+    MAX_CHANGED,
     MAX_IDS,
     UNKNOWN_TTL_S,
     Provisional,
@@ -13,6 +17,7 @@ from sink_job.coordinator.schemas.schema_resolver import (
     to_ask,
     version_missing,
 )
+from tests.unit.coordinator.test_schema_warnings import resolver
 
 FLIGHTS = TopicPartition("flights", 0)
 SEVEN = SchemaId("flights", "7")
@@ -58,3 +63,26 @@ def test_a_schema_without_a_version_is_usable_unless_versions_are_compared() -> 
     assert version_missing(SEVEN, schema, needs_version=True) == (
         "the schema with the id 7 is in no version of the subject flights-value"
     )
+
+
+@pytest.mark.parametrize("count", [3, MAX_CHANGED + 3])
+def test_all_ids_whose_schemas_have_changed_are_named_at_once(count: int) -> None:
+    ids = [f"{number:03}" for number in range(1, count + 1)]
+    one, s3 = resolver("Avro", "Json")
+    one.resolve({FLIGHTS: ids})
+    later, _ = resolver("Avro", "Json", '{"type": "record", "name": "Other", "fields": []}', s3)
+    with pytest.raises(RegistryChanged) as raised:
+        later.resolve({FLIGHTS: [*reversed(ids)]})
+    assert "another schema for id 001 of topic flights" in str(raised.value)
+    named = "; ".join(f"{each} of topic flights" for each in ids[1 : MAX_CHANGED + 1])
+    more = "" if count == 3 else "; and 2 more"
+    assert str(raised.value).endswith(f"The same applies to these ids: {named}{more}")
+
+
+def test_one_changed_id_is_named_alone() -> None:
+    one, s3 = resolver("Avro", "Json")
+    one.resolve({FLIGHTS: ["7"]})
+    later, _ = resolver("Avro", "Json", '{"type": "record", "name": "Other", "fields": []}', s3)
+    with pytest.raises(RegistryChanged) as raised:
+        later.resolve({FLIGHTS: ["7", "8"]})
+    assert "The same applies" not in str(raised.value)
