@@ -177,7 +177,7 @@ def _scalar(schema: Schema, settings: DatumSettings) -> Encode:
         case SchemaType.BYTES:
             return encode_bytes if (size := fixed_size(schema)) is None else FixedEncoder(size).encode
         case SchemaType.STRING:
-            return _text(schema, settings)
+            return _text(schema)
     return _integer(schema)
 
 
@@ -196,9 +196,9 @@ def _integer(schema: Schema) -> Encode:
     return IntegerEncoder(lowest, highest, f"{name}{years}").encode
 
 
-def _text(schema: Schema, settings: DatumSettings) -> Encode:
+def _text(schema: Schema) -> Encode:
     if symbols := enum_symbols(schema):
         return EnumEncoder(symbols).encode
-    if settings.is_parquet and schema.logical == "uuid":
+    if schema.logical == "uuid":
         return encode_uuid
     return encode_string

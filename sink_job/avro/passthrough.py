@@ -57,7 +57,7 @@ def _is_same_form(one: AvroType, other: AvroType, compared: set[tuple[int, int]]
 
 def has_limits(avro: AvroType, settings: DatumSettings) -> bool:
     """Whether values of a type that are valid Avro data can be none of the output: decimals, dates and times
-    outside their range; for Parquet also texts that must be UUIDs, and null keys of maps."""
+    outside their range, and texts that must be UUIDs; for Parquet also null keys of maps."""
     return any(_has_limit(each, settings) for each in all_types(avro))
 
 
@@ -66,5 +66,5 @@ def _has_limit(avro: AvroType, settings: DatumSettings) -> bool:
     if settings.is_parquet and is_map_entry(avro) and entry_types(avro)[0].nullable is not None:
         return True
     if name == "uuid":
-        return settings.is_parquet and avro.kind == "string"
+        return settings.keeps_logical_types and avro.kind == "string"
     return name == "decimal" or name in RANGES

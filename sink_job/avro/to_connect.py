@@ -18,6 +18,7 @@ import msgspec
 from sink_job.avro.defaults import avro_default
 from sink_job.avro.map_entries import NAMESPACE, entry_types, is_map_entry
 from sink_job.avro.schema import AvroField, AvroType, parse_avro
+from sink_job.avro.value_encoders import is_uuid
 from sink_job.connect import logical_types
 from sink_job.connect.errors import InvalidSchema, InvalidValue, rejecting
 from sink_job.connect.json_encoder import with_default
@@ -157,7 +158,10 @@ class _Translation:
         raw = avro.properties.get("connect.default") if given is msgspec.UNSET else given
         self.limits.default(raw)
         try:
-            return with_default(schema, avro_default(avro, raw))
+            value = avro_default(avro, raw)
+            if schema.logical == "uuid" and isinstance(value, str) and not is_uuid(value):
+                return schema
+            return with_default(schema, value)
         except (InvalidValue, InvalidSchema):
             return schema
 

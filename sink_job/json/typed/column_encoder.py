@@ -180,7 +180,7 @@ class _Compiler:
         if symbols := enum_symbols(schema):
             index = {symbol: position for position, symbol in enumerate(symbols)}.__getitem__
             return _Column(str, lambda values: [avro_column_encoder.longs(_numbers(map(index, values), len(values)))])
-        if self._settings.is_parquet and schema.logical == "uuid":
+        if schema.logical == "uuid":
             return _Column(str, _uuids)
         return _Column(str, avro_column_encoder.texts)
 

@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
+from msgspec import structs
 
 from sink_job.api.enums import LogicalTypes, OutputFormat
 from sink_job.arrow import columnar
+from sink_job.avro.column_checks import data_check
 from sink_job.avro.connect_values import normaliser
 from sink_job.avro.converter import AvroDecoder
 from sink_job.avro.encoder import datum_encoder
@@ -32,6 +34,15 @@ from tests.unit.avro.test_column_decoder import damaged
 
 AVRO = DatumSettings()
 PARQUET = DatumSettings(OutputFormat.PARQUET)
+INVALID_UUIDS = [
+    "  345678123456781234567812345678ab",
+    "1_345678123456781234567812345678",
+    "+2345678123456781234567812345678",
+    "\uff11" * 32,
+    "1-2345678-1234-5678-1234-567812345678",
+    "12345678-1234-5678-1234-567812345678\n",
+    "{12345678-1234-5678-1234-567812345678}",
+]
 FIELDS = ("f0", "f0.f0", "f1.f0.f1", "absent")
 
 
@@ -202,10 +213,33 @@ def test_a_time_of_more_than_a_day_is_a_data_error() -> None:
     )
 
 
-def test_a_uuid_that_is_none_is_a_data_error_in_parquet_alone() -> None:
+@pytest.mark.parametrize("settings", [AVRO, PARQUET])
+def test_a_uuid_that_is_none_is_a_data_error(settings: DatumSettings) -> None:
+    """Readers of Avro such as fastavro end at the first one."""
     schema = one_field({"type": "string", "logicalType": "uuid"})
-    assert written(schema, {"f0": "x"}) == {"f0": "x"}
-    assert rejection(schema, {"f0": "x"}, PARQUET) == "the field f0: 'x' is not a UUID"
+    assert rejection(schema, {"f0": "x"}, settings) == "the field f0: 'x' is not a UUID"
+    plain = structs.replace(settings, logical_types=LogicalTypes.AS_CONNECTOR)
+    assert written(schema, {"f0": "x"}, plain) == {"f0": "x"}
+
+
+@pytest.mark.parametrize("settings", [AVRO, PARQUET])
+def test_uuids_are_checked_by_column(settings: DatumSettings) -> None:
+    schema = one_field({"type": "string", "logicalType": "uuid"})
+    valid = ["12345678-1234-5678-1234-56781234567A", "1234567812345678123456781234567a"]
+    invalid = [*INVALID_UUIDS, "1234567812345678-1234-56781234567a", "", "1234567-81234-5678-1234-56781234567a"]
+    data = encode(schema, [{"f0": each} for each in [*valid, *invalid]])
+    both_ways(schema, data, settings)
+    found = decode(schema, data, min_rows=0, settings=settings)
+    assert [row for row, _ in found.rejected] == [*range(2, 2 + len(invalid))]
+    column = pa.array([each.encode() for each in valid], pa.binary())
+    checked = data_check(parse_registered(registered(schema)), decoder(schema, settings).schema, settings)
+    checked(pa.StructArray.from_arrays([column.view(pa.string())], ["f0"]))
+
+
+def test_a_default_that_is_no_uuid_is_dropped() -> None:
+    field = {"name": "f0", "type": {"type": "string", "logicalType": "uuid"}, "default": ""}
+    schema = {"type": "record", "name": "R", "fields": [field]}
+    assert decoder(schema).schema.fields[0].schema.default is None
 
 
 @pytest.mark.parametrize("settings", [AVRO, PARQUET])
@@ -238,18 +272,7 @@ def test_a_decimal_with_the_largest_precision_of_its_fixed_is_a_decimal_in_avro(
     assert fastavro.schemaless_reader(io.BytesIO(data), text) == {"f0": Decimal(10**38 - 1)}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "  345678123456781234567812345678ab",
-        "1_345678123456781234567812345678",
-        "+2345678123456781234567812345678",
-        "\uff11" * 32,
-        "1-2345678-1234-5678-1234-567812345678",
-        "12345678-1234-5678-1234-567812345678\n",
-        "{12345678-1234-5678-1234-567812345678}",
-    ],
-)
+@pytest.mark.parametrize("text", INVALID_UUIDS)
 def test_a_text_that_python_alone_takes_for_a_uuid_is_a_data_error(text: str) -> None:
     reason = rejection(one_field({"type": "string", "logicalType": "uuid"}), {"f0": text}, PARQUET)
     assert reason.endswith("is not a UUID")
