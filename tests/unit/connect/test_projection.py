@@ -103,6 +103,10 @@ def test_schemas_of_different_names_cannot_be_projected() -> None:
         ((("io.confluent.connect.avro.field.doc.f", "a"),), (("io.confluent.connect.avro.field.doc.f", "b"),), True),
         ((("io.confluent.connect.avro.record.doc", "a"),), (), True),
         ((("io.confluent.connect.avro.field.default", "true"),), (), True),
+        ((("connect.record.aliases", "a"),), (("connect.record.aliases", "b"),), True),
+        ((("connect.record.namespace", "a"),), (), True),
+        ((("io.confluent.connect.avro.enum.doc.E", "a"),), (), True),
+        ((("io.confluent.connect.avro.enum.default.E", "A"),), (), False),
     ],
 )
 def test_parameters_must_be_equal_unless_they_document(
