@@ -1,5 +1,5 @@
-"""What a tenant can make the operator decide and write: somebody else chooses every string and number of a report, of a
-pod's status and of an annotation."""
+"""What a tenant can make the operator decide and write: every string and number of a report, of a pod's status and of
+an annotation is hostile."""
 
 from __future__ import annotations
 

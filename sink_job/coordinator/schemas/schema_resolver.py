@@ -68,6 +68,25 @@ class Provisional(NamedTuple):
     at: float
 
 
+class SchemaWarnings:
+    """Logs the warnings about the schemas of a topic, each once. Thread-safe."""
+
+    def __init__(self, warnings: Callable[[RegisteredSchema], tuple[str, ...]]) -> None:
+        self._warnings = warnings
+        self._logged: set[tuple[str, tuple[str, ...]]] = set()
+        self._lock = threading.Lock()
+
+    def log(self, topic: str, schema: RegisteredSchema) -> None:
+        """Logs the warnings about a schema, unless an earlier one of the topic had the same."""
+        warnings = self._warnings(schema)
+        with self._lock:
+            if not warnings or (topic, warnings) in self._logged:
+                return
+            self._logged.add((topic, warnings))
+        others = f"; and {len(warnings) - MAX_WARNINGS:,} more" if len(warnings) > MAX_WARNINGS else ""
+        _log.warning("topic %s: in the %s, %s%s", topic, schema.label, "; ".join(warnings[:MAX_WARNINGS]), others)
+
+
 class SchemaResolver:
     """The resolved and the unknown ids of one driver process. Not thread-safe."""
 
@@ -94,9 +113,7 @@ class SchemaResolver:
         self._needs_version = needs_version
         self._rejects_unknown = rejects_unknown
         self._reason_against = reason_against
-        self._warnings = warnings
-        self._warned: set[tuple[str, tuple[str, ...]]] = set()
-        self._warned_lock = threading.Lock()
+        self._warnings = SchemaWarnings(warnings)
         self._not_found: set[SchemaId] = set()
         self._wait = wait
         self._clock = clock
@@ -217,18 +234,8 @@ class SchemaResolver:
         if reason is None:
             self._resolved.add(schema_id)
             if not is_key:
-                self._warn(schema_id.topic, stored)
+                self._warnings.log(schema_id.topic, stored)
         return reason
-
-    def _warn(self, topic: str, schema: RegisteredSchema) -> None:
-        """Logs the warnings about a schema, unless an earlier one of the topic had the same."""
-        found = self._warnings(schema)
-        with self._warned_lock:
-            if not found or (topic, found) in self._warned:
-                return
-            self._warned.add((topic, found))
-        others = f"; and {len(found) - MAX_WARNINGS:,} more" if len(found) > MAX_WARNINGS else ""
-        _log.warning("topic %s: in the %s, %s%s", topic, schema.label, "; ".join(found[:MAX_WARNINGS]), others)
 
     def _schema_not_found(
         self, ids: Sequence[SchemaId], reported: Mapping[TopicPartition, Sequence[str]]
@@ -241,9 +248,9 @@ class SchemaResolver:
         return SchemaNotFound(
             f"the schema registry {self._registry.url} does not know the schema id {shown_schema_id(first.id)} of a "
             f"record of {tp}{others}, also after {sum(PAUSES_S):.0f} s. No record was dropped. Register the schema, or "
-            "correct spec.format.registry; the next run asks again. If such records are invalid, also because a value that "
-            "begins with the byte 0 only looks like one with an id, set spec.format.registry.unknownIds: Reject: then they "
-            "are data errors, which errors.tolerance: All drops"
+            "correct spec.format.registry; the next run asks again. If such records are invalid, also because a value "
+            "that begins with the byte 0 only looks like one with an id, set spec.format.registry.unknownIds: Reject: "
+            "then they are data errors, which errors.tolerance: All drops"
         )
 
     def _mark(self, unknown: tuple[SchemaId, str]) -> None:
