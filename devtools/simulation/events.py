@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from devtools.simulation import containers, registry
 from devtools.simulation.config import DAY_MS, EVENTS, FOREIGN_KEY, START_MS
 from devtools.simulation.kafka import SimulatedLog
-from devtools.simulation.oracle import Source, generation_of
+from devtools.simulation.oracle import generation_of
+from devtools.simulation.registered_objects import Source
 from devtools.simulation.scheduler import Actor
 from devtools.simulation.simulation import Simulation
 from devtools.simulation.successors import MAX_SUCCESSORS

@@ -19,7 +19,7 @@ import msgspec
 from devtools.bucket_listing import decompressed
 from devtools.simulation import containers
 from devtools.simulation.kafka import SimulatedKafka
-from devtools.simulation.registered_objects import RegisteredObjects
+from devtools.simulation.registered_objects import RegisteredObjects, Source
 from devtools.simulation.single_write import SingleWrite
 from devtools.simulation.successors import Successors
 from sink_job.api.topic_partition import TopicPartition
@@ -45,16 +45,6 @@ class Violation(Exception):
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind
         super().__init__(f"{kind}: {message}")
-
-
-@dataclass(frozen=True)
-class Source:
-    """A record in Kafka: its position, its timestamp, and the value of its field `kind`."""
-
-    tp: TopicPartition
-    offset: int
-    time: int
-    kind: str
 
 
 @dataclass

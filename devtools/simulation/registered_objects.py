@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from devtools.bucket_listing import decompressed
 from devtools.simulation import containers, registry
 from sink_job.api.spec import ObjectSettings
+from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.schemas.schema_store import schema_key, schemas_root
 
-if TYPE_CHECKING:
-    from devtools.simulation.oracle import Source
+
+@dataclass(frozen=True)
+class Source:
+    """A record in Kafka: its position, its timestamp, and the value of its field `kind`."""
+
+    tp: TopicPartition
+    offset: int
+    time: int
+    kind: str
 
 
 class RegisteredObjects:
