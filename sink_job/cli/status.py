@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +71,7 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> StatusSummary:
     from sink_job.cli import status_output
     from sink_job.driver.standalone_admin import admin
     from sink_job.kafka.properties import KafkaProperties
+    from sink_job.ledger.ownership import recreated_topics
 
     properties = KafkaProperties.of(sink.spec.kafka, secrets)
     ledger = _ledger(sink, secrets)
@@ -82,6 +83,7 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> StatusSummary:
         ends: Mapping[TopicPartition, int],
         group: Mapping[TopicPartition, int],
         unknown: str | None = None,
+        recreated: Collection[str] = (),
     ) -> StatusSummary:
         return status_output.of_ledger(
             sink,
@@ -91,6 +93,7 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> StatusSummary:
             unknown=unknown,
             now=time.time_ns() // 1_000_000,
             schemas=schemas,
+            recreated=recreated,
         )
 
     if not state.partitions:
@@ -103,7 +106,9 @@ def _of_ledger(sink: Sink, secrets: Mapping[str, Path]) -> StatusSummary:
                 state = ledger.load()
                 tps = [TopicPartition.parse(name) for name in state.partitions]
                 ends = kafka.end_offsets(tps, committed=committed)
-                return status(state, ends, kafka.group_offsets(sink.group_id, tps))
+                ids = {name: topic.id for name, topic in kafka.topics(sorted({tp.topic for tp in tps})).items()}
+                recreated = recreated_topics(state.kafka, ids)
+                return status(state, ends, kafka.group_offsets(sink.group_id, tps), recreated=recreated)
 
             return status_output.settled(read)
     except SinkError as error:

@@ -6,7 +6,7 @@ Offsets are Kafka offsets, times are in ms since 1970-01-01 UTC, sizes in bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
@@ -56,7 +56,8 @@ class StatusSummary(msgspec.Struct, frozen=True, rename="camel"):
     `pending`: closed objects without a recorded publication. `state`: the state of a running job. `dropped`: invalid
     records dropped since its start. `unknown`: the reason why Kafka did not respond. `generation`: 1 plus the number of
     offset resets. `topics_dir`: the directory of objects after a reset.
-    `schemas`: the inferred schema of each topic, as a field list.
+    `schemas`: the inferred schema of each topic, as a field list. `recreated`: topics that were deleted and created
+    again; the log end offset of such a topic cannot be compared with the offsets in the ledger.
     """
 
     sink_id: str
@@ -71,6 +72,7 @@ class StatusSummary(msgspec.Struct, frozen=True, rename="camel"):
     generation: int = 1
     topics_dir: str | None = None
     schemas: Mapping[str, tuple[FieldType, ...]] | None = None
+    recreated: tuple[str, ...] = ()
 
 
 def of_ledger(
@@ -82,8 +84,10 @@ def of_ledger(
     unknown: str | None,
     now: int,
     schemas: Mapping[str, tuple[FieldType, ...]] | None = None,
+    recreated: Collection[str] = (),
 ) -> StatusSummary:
-    """The status from the ledger's state, the log end offsets and the group offsets. Missing offsets are unknown."""
+    """The status from the ledger's state, the log end offsets and the group offsets. Missing offsets are unknown, as
+    is the lag of `recreated` topics."""
     offsets = committable_offsets(state)
     partitions = []
     for tp in sorted(offsets):
@@ -96,7 +100,7 @@ def of_ledger(
                 committed=offsets[tp],
                 next=p.next,
                 end=end,
-                lag=None if end is None else max(0, end - offsets[tp]),
+                lag=None if end is None or tp.topic in recreated else max(0, end - offsets[tp]),
                 group=group.get(tp),
                 open=_open(p.open),
             )
@@ -113,6 +117,7 @@ def of_ledger(
         generation=state.generation,
         topics_dir=state.topics_dir,
         schemas=schemas,
+        recreated=tuple(sorted(recreated)),
     )
 
 
@@ -175,6 +180,11 @@ def as_table(status: StatusSummary) -> str:
         f"{p.topic}-{p.partition}: consumer group offset is {p.group:,} but should be {p.committed:,}; the next run "
         "will correct it"
         for p in _inconsistent(status)
+    ]
+    lines += [
+        f"{topic}: deleted and created again, so its lag is unknown; the next run ends with TopicRecreated. Reset the "
+        "sink's offsets: s3sink reset-offsets --to Earliest --on-existing NewPrefix"
+        for topic in status.recreated
     ]
     for topic, fields in (status.schemas or {}).items():
         lines += [

@@ -396,6 +396,12 @@ def claim_topics(
     return continues_at
 
 
+def recreated_topics(recorded: KafkaIdentity | None, current: Mapping[str, str]) -> list[str]:
+    """The topics whose `current` id is another one than in the ledger."""
+    known = {} if recorded is None else recorded.topics
+    return [topic for topic, topic_id in current.items() if known.get(topic, topic_id) != topic_id]
+
+
 def check_topic_ids(recorded: KafkaIdentity | None, current: KafkaIdentity) -> KafkaIdentity:
     """The ids to record: those of the ledger and the current ones.
 
@@ -408,14 +414,13 @@ def check_topic_ids(recorded: KafkaIdentity | None, current: KafkaIdentity) -> K
             f"the ledger was written from Kafka cluster {recorded.cluster}, but bootstrapServers are those of cluster "
             f"{current.cluster}. Choose another sinkId and topicsDir for another cluster."
         )
-    for topic, topic_id in current.topics.items():
-        if recorded.topics.get(topic, topic_id) != topic_id:
-            raise TopicRecreated(
-                f"topic {topic} was deleted and created again (its id was {recorded.topics[topic]} and is {topic_id}): "
-                "the offsets in the ledger are not those of the new topic. Reset the sink's offsets (state: Stopped, "
-                "and spec.offsets.reset to Earliest with onExisting: NewPrefix; or s3sink reset-offsets), or choose "
-                "another sinkId and topicsDir."
-            )
+    for topic in recreated_topics(recorded, current.topics):
+        raise TopicRecreated(
+            f"topic {topic} was deleted and created again (its id was {recorded.topics[topic]} and is "
+            f"{current.topics[topic]}): the offsets in the ledger are not those of the new topic. Reset the sink's "
+            "offsets (state: Stopped, and spec.offsets.reset to Earliest with onExisting: NewPrefix; or s3sink "
+            "reset-offsets), or choose another sinkId and topicsDir."
+        )
     return KafkaIdentity(recorded.cluster, {**recorded.topics, **current.topics})
 
 
