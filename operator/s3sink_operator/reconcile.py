@@ -94,7 +94,8 @@ class Reconciler:
         else:
             self._failures.pop(key, None)
             RECONCILES.labels(result="ok").inc()
-        self.rollout.confirm(key)
+        if requeue_s is not None:
+            self.rollout.confirm(key)
         RECONCILE_DURATION.observe(time.monotonic() - started)
         return requeue_s
 

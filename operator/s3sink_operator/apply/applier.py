@@ -60,10 +60,11 @@ class RecentEvents:
     """The events of the last ten minutes. An event costs the same in a burst of any size."""
 
     def __init__(self) -> None:
-        self._at: dict[tuple[str, str, str], int] = {}  # oldest first
+        self._at: dict[int, int] = {}  # by the hash of the event, whose message may be long; oldest first
 
-    def add(self, event: tuple[str, str, str], now: int) -> bool:
+    def add(self, written: tuple[str, str, str], now: int) -> bool:
         """Adds an event (uid, reason, message) at `now`, in ms. Returns False if it is one of the recent ones."""
+        event = hash(written)
         while self._at and now - self._at[oldest := next(iter(self._at))] >= _EVENT_DEDUPLICATION_MS:
             del self._at[oldest]
         if now - self._at.get(event, now - _EVENT_DEDUPLICATION_MS) < _EVENT_DEDUPLICATION_MS:

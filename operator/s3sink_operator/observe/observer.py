@@ -190,6 +190,11 @@ class Observer:
         self.templates.forget(*key)
         self._terminating_namespaces.pop(key, None)
         self._missed_polls.pop(key, None)
+        self.cache.forget(key)
+        if self.cache.get("S3Sink", *key) is None:
+            self.resources.put(*key, None)
+        for role in (Role.DRIVER, Role.OPERATION):
+            self.pod_events.forget(key.namespace, role.object_name(key.name))
 
     def has_unwatched_child(self, key: SinkKey) -> bool:
         """Whether an object without the operator's labels has the name of a child. No watch reports its deletion."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
 from s3sink_operator import names
 from s3sink_operator.failures import pod_failures
-from s3sink_operator.kube.kube_api import ApiError, KubeApi
+from s3sink_operator.kube.kube_api import ApiError, KubeApi, ResponseTooLarge
 from s3sink_operator.status.status_model import S3SinkStatus
 from s3sink_operator.types import Json, ObservedOwner, OwnerState, to_ms
 from sink_job.api.errors import OwnershipConflict
 from sink_job.api.owner import OwnerIdentity
+
+_MAX_PODS: Final = 200
+"""Pods of an owner that are read. A driver may name any owner, and anyone can create pods with its label."""
 
 
 @dataclass
@@ -40,7 +44,9 @@ class OwnerChecker:
             return OwnerState.UNKNOWN
         try:
             found = await self.api.get("S3Sink", owner.namespace, owner.name)
-            pods = await self.api.list("Pod", owner.namespace, names.selector(owner.name))
+            pods = await self.api.list("Pod", owner.namespace, names.selector(owner.name), most=_MAX_PODS)
+        except ResponseTooLarge:
+            return OwnerState.EXISTS
         except ApiError as error:
             if error.is_transient:
                 raise
@@ -48,6 +54,8 @@ class OwnerChecker:
         if found is not None and _sink_id(found) == owner.sink_id:
             return OwnerState.EXISTS
         meta = sink["metadata"]
+        if len(pods) == _MAX_PODS:
+            return OwnerState.EXISTS
         if (owner.namespace, owner.name) == (meta.get("namespace"), meta.get("name")):  # re-created: its pods are older
             created = to_ms(meta.get("creationTimestamp")) or 0
             pods = [pod for pod in pods if (to_ms(pod["metadata"].get("creationTimestamp")) or 0) < created]

@@ -48,6 +48,10 @@ class PodEventReader:
         self._known[key] = uid, now + EVENT_POLL_S, event
         return event
 
+    def forget(self, namespace: str, pod: str) -> None:
+        """Removes what is known about a pod of a deleted sink."""
+        self._known.pop((namespace, pod), None)
+
     async def _fetch(self, key: tuple[str, str], uid: str) -> PodEvent | None:
         namespace, pod = key
         try:

@@ -7,6 +7,7 @@ the uids of deleted objects are kept.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -43,7 +44,8 @@ class ObjectCache:
         self._pods: dict[SinkKey, dict[tuple[str, str], Json]] = {}
         self._changed: OrderedDict[SinkKey, None] = OrderedDict()
         self._conflicted: set[SinkKey] = set()
-        self._versions: Counter[SinkKey] = Counter()
+        self._versions: dict[SinkKey, int] = {}
+        self._version_numbers = itertools.count(1)
         self.listed = False
         """Whether the first lists of all watches are complete."""
         self.on_sink: Callable[[SinkKey, Json | None], None] | None = None
@@ -112,12 +114,19 @@ class ObjectCache:
         return len(self._changed)
 
     def version(self, sink: SinkKey) -> int:
-        """A number that changes with every cached object of the sink."""
-        return self._versions[sink]
+        """A number that changes with every cached object of the sink; 0 for one that is forgotten."""
+        return self._versions.get(sink, 0)
 
     def bump(self, sink: SinkKey) -> None:
         """Changes the version of a sink, after a change of something that it depends on."""
-        self._versions[sink] += 1
+        self._versions[sink] = next(self._version_numbers)
+
+    def forget(self, sink: SinkKey) -> None:
+        """Removes what is known about a sink that does not exist. Anyone can create and delete objects with its name in
+        their labels, so nothing stays of them."""
+        if self.get("S3Sink", *sink) is None:
+            self._versions.pop(sink, None)
+            self._changed.pop(sink, None)
 
     def _keep(self, whole: Json, place: tuple[str, str]) -> None:
         obj, size = compacted(whole)

@@ -7,26 +7,33 @@ from typing import cast
 
 import pytest
 
-from s3sink_operator.kube.kube_api import ApiError, KubeApi
+from s3sink_operator.kube.kube_api import ApiError, KubeApi, ResponseTooLarge
 from s3sink_operator.observe.owner_check import OwnerChecker
 from s3sink_operator.types import Json, OwnerState, to_timestamp
 from tests.operator.decide.test_handover import OWNER
 from tests.operator.fake_cluster import MINUTE, START, document
 
+MAX_LISTED = 5_000
+"""Pods that take more than the limit of a list."""
+
 
 class Api:
     """An API server with some sinks and pods."""
 
-    def __init__(self, *, sink: Json | None = None, pods: int = 0, error: ApiError | None = None) -> None:
-        self.sink, self.pods, self.error = sink, pods, error
+    def __init__(
+        self, *, sink: Json | None = None, pods: int = 0, age_ms: int = -MINUTE, error: ApiError | None = None
+    ) -> None:
+        self.sink, self.pods, self.age_ms, self.error = sink, pods, age_ms, error
 
     async def get(self, kind: str, namespace: str, name: str) -> Json | None:
         if self.error is not None:
             raise self.error
         return self.sink
 
-    async def list(self, kind: str, namespace: str, selector: str) -> list[Json]:
-        return [{"metadata": {"creationTimestamp": to_timestamp(START - MINUTE)}}] * self.pods
+    async def list(self, kind: str, namespace: str, selector: str, *, most: int) -> list[Json]:
+        if self.pods > MAX_LISTED:
+            raise ResponseTooLarge("the response is longer than 1 MiB")
+        return [{"metadata": {"creationTimestamp": to_timestamp(START + self.age_ms)}}] * min(self.pods, most)
 
 
 def state(api: Api, *, owner: str = OWNER, name: str = "flights") -> OwnerState:
@@ -44,6 +51,14 @@ def test_an_owner_without_a_sink_and_pods_is_gone() -> None:
 def test_an_owner_exists_as_long_as_its_sink_or_its_pods_do() -> None:
     assert state(Api(sink=document("old"))) is OwnerState.EXISTS
     assert state(Api(pods=1)) is OwnerState.EXISTS
+
+
+@pytest.mark.parametrize("pods", [1_000, MAX_LISTED + 1])
+def test_of_the_pods_of_an_owner_a_limited_number_is_read(pods: int) -> None:
+    """A driver may name any owner, and anyone can create pods with its label. Whoever has so many pods exists."""
+    previous = "c1/data/flights/previous"
+    assert state(Api(sink=document(), pods=1, age_ms=MINUTE), owner=previous) is OwnerState.GONE
+    assert state(Api(sink=document(), pods=pods, age_ms=MINUTE), owner=previous) is OwnerState.EXISTS
 
 
 def test_a_sink_that_was_re_created_with_another_sink_id_is_another_owner() -> None:
