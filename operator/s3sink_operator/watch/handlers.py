@@ -130,7 +130,7 @@ def event_handler(store: ObjectCache, queue: WorkQueue[SinkKey], kind: str) -> C
             if not is_gone:
                 generations[sink] = obj["metadata"].get("generation", 0)
             if generations.get(sink) != before:
-                for key in store.conflicted():  # the conflict may be resolved
+                for key in store.conflicted(sink.namespace):  # the conflict may be resolved
                     queue.add(key)
         _release(event["object"])
 

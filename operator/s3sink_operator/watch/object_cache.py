@@ -43,7 +43,7 @@ class ObjectCache:
         self._tombstones: dict[str, None] = {}
         self._pods: dict[SinkKey, dict[tuple[str, str], Json]] = {}
         self._changed: OrderedDict[SinkKey, None] = OrderedDict()
-        self._conflicted: set[SinkKey] = set()
+        self._conflicted: dict[str, set[SinkKey]] = {}
         self._versions: dict[SinkKey, int] = {}
         self._version_numbers = itertools.count(1)
         self.listed = False
@@ -100,9 +100,9 @@ class ObjectCache:
         component = names.Component.EXECUTOR.value
         return [pod for pod in self._pods.get(sink, {}).values() if label(pod, names.COMPONENT_LABEL) == component]
 
-    def conflicted(self) -> list[SinkKey]:
-        """The sinks that lose a conflict with an older one."""
-        return list(self._conflicted)
+    def conflicted(self, namespace: str) -> list[SinkKey]:
+        """The sinks of a namespace that lose a conflict with another one of it."""
+        return list(self._conflicted.get(namespace, ()))
 
     def take_changed(self) -> SinkKey | None:
         """The sink that was added, deleted or changed first since it was taken last; None without one."""
@@ -145,7 +145,7 @@ class ObjectCache:
             if self.on_sink is not None:
                 self.on_sink(SinkKey(*place), obj)
             if reason_of(obj.get("status") or {}, "Ready") == Reason.CONFLICT:
-                self._conflicted.add(SinkKey(*place))
+                self._conflicted.setdefault(place[0], set()).add(SinkKey(*place))
         elif obj["kind"] == "Pod" and sink is not None:
             self._pods.setdefault(sink, {})[place] = obj
 
@@ -160,12 +160,18 @@ class ObjectCache:
             self._changed[SinkKey(*place)] = None
             if self.on_sink is not None:
                 self.on_sink(SinkKey(*place), None)
-            self._conflicted.discard(SinkKey(*place))
+            self._remove_conflicted(SinkKey(*place))
             self._namespace_sizes[place[0]] -= self._sizes.pop(place, 0)
         elif kind == "Pod" and sink is not None:
             del self._pods[sink][place]
             if not self._pods[sink]:
                 del self._pods[sink]
+
+    def _remove_conflicted(self, sink: SinkKey) -> None:
+        members = self._conflicted.get(sink.namespace, set())
+        members.discard(sink)
+        if not members:
+            self._conflicted.pop(sink.namespace, None)
 
 
 def sink_of(obj: Json) -> SinkKey | None:

@@ -135,6 +135,27 @@ def test_an_object_that_changed_while_the_watch_was_interrupted_is_queued(watch:
     assert len(watch.queue) == 1
 
 
+def test_an_edit_queues_the_sinks_of_its_namespace_that_lose_a_conflict_and_no_others() -> None:
+    """A sink never loses a conflict with one of another namespace, so 5,000 losers of a tenant cost others nothing."""
+    cache, queue = ObjectCache(), WorkQueue[SinkKey](time.monotonic)
+    on_event = event_handler(cache, queue, "S3Sink")
+
+    def sink(namespace: str, name: str, reason: str) -> Json:
+        meta = {"namespace": namespace, "name": name, "uid": name, "resourceVersion": "1", "generation": 1}
+        return {"metadata": meta, "status": {"conditions": [{"type": "Ready", "reason": reason}]}}
+
+    async def queued_by_an_edit() -> set[SinkKey]:
+        for number, loser in enumerate((sink("lake", "loser", "Conflict"), sink("other", "loser", "Conflict"))):
+            await on_event(event={"type": None, "object": loser})
+            await asyncio.wait_for(queue.take(), 1)
+            queue.done(SinkKey(loser["metadata"]["namespace"], "loser"))
+            assert len(queue) == 0, number
+        await on_event(event={"type": "MODIFIED", "object": sink("lake", "winner", "Running")})
+        return {await asyncio.wait_for(queue.take(), 1) for _ in range(len(queue))}
+
+    assert asyncio.run(queued_by_an_edit()) == {SinkKey("lake", "winner"), SinkKey("lake", "loser")}
+
+
 def test_a_deleted_object_is_removed_and_queued(watch: Watch) -> None:
     watch.lists(POD)
     watch.done()

@@ -118,6 +118,7 @@ def test_sinks_that_lose_a_conflict_are_listed_while_they_do() -> None:
     meta = {"namespace": "lake", "name": "flights", "uid": "1", "resourceVersion": "1"}
     conflict = {"type": "Ready", "status": "False", "reason": "Conflict"}
     store.on_event({"kind": "S3Sink", "metadata": meta, "status": {"conditions": [conflict]}})
-    assert store.conflicted() == [KEY]
+    assert store.conflicted("lake") == [KEY]
+    assert not store.conflicted("other")
     store.on_event({"kind": "S3Sink", "metadata": meta | {"resourceVersion": "2"}, "status": {}})
-    assert not store.conflicted()
+    assert not store.conflicted("lake")
