@@ -103,6 +103,7 @@ def test_the_operator_is_started_with_flags_that_it_knows(template: Template) ->
     assert (flags.lease_namespace, flags.lease_name) == ("ops", "s3sink-operator")
     assert (flags.report_by, flags.log, flags.resync) == ("Proxy", "text", "1m")
     assert flags.image_pull_policy == "Always"
+    assert flags.namespace_memory == "128Mi"
 
 
 OPENSHIFT = (*PROMETHEUS, "--api-versions", "security.openshift.io/v1")
@@ -132,7 +133,7 @@ def test_uids_are_left_to_a_cluster_that_assigns_them(
 
 def test_the_defaults_leave_to_the_operator_what_is_empty(template: Template) -> None:
     words = container(template())["args"]
-    assert not [word for word in words if word.startswith(("--namespace", "--selector", "--cluster-id"))]
+    assert not [word for word in words if word.startswith(("--namespace=", "--selector", "--cluster-id"))]
 
 
 def test_an_image_is_named_by_digest_before_tag_before_the_charts_version(template: Template) -> None:

@@ -17,6 +17,7 @@ from s3sink_operator.main import main
         (["--image", "job", "--node-lost-timeout", "soon"], "--node-lost-timeout"),
         (["--image", "job", "--config", "/nosuch"], "--config /nosuch: No such file or directory"),
         (["--image", "job", "--run-as-user", "root"], "root is neither a uid nor Cluster"),
+        (["--image", "job", "--namespace-memory", "1h"], "--namespace-memory: is not a size"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
