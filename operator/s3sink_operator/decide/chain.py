@@ -138,7 +138,10 @@ def _events(ctx: Context, result: PolicyResult) -> tuple[Event, ...]:
     if halted is not None and ctx.previous.status.condition(halted.type) is None:
         events.append(Event(type=EventType.WARNING, reason=halted.type, message=halted.message))
     return tuple(
-        replace(event, reason=sanitize_reason(event.reason), message=one_line(event.message)) for event in events
+        replace(
+            event, reason=sanitize_reason(event.reason), message=one_line(event.message)[: status_update.MAX_MESSAGE]
+        )
+        for event in events
     )
 
 

@@ -7,6 +7,7 @@ import copy
 import pytest
 
 from s3sink_operator import names
+from s3sink_operator.status.status_update import MAX_MESSAGE
 from tests.operator.fake_cluster import (
     MINUTE,
     RESTARTED,
@@ -150,3 +151,13 @@ def test_an_invalid_edit_is_reported_and_the_driver_continues() -> None:
     assert cluster.ready == ("True", "Running")
     assert cluster.condition("InvalidSpec") == {}
     assert not actions(cluster)
+
+
+def test_the_message_of_an_event_is_as_long_as_that_of_a_condition_at_most() -> None:
+    cluster = Cluster()
+    cluster.reconcile()
+    assert cluster.driver is not None
+    unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "x" * 5000}
+    cluster.driver["status"] = {"phase": "Pending", "conditions": [unscheduled]}
+    messages = [event.message for event in cluster.decide().events]
+    assert [len(message) for message in messages] == [MAX_MESSAGE]
