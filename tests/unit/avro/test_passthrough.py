@@ -223,7 +223,7 @@ def test_a_uuid_that_is_none_is_a_data_error(settings: DatumSettings) -> None:
 
 
 @pytest.mark.parametrize("settings", [AVRO, PARQUET])
-def test_uuids_are_checked_by_column(settings: DatumSettings) -> None:
+def test_uuids_are_checked_column_wise(settings: DatumSettings) -> None:
     schema = one_field({"type": "string", "logicalType": "uuid"})
     valid = ["12345678-1234-5678-1234-56781234567A", "1234567812345678123456781234567a"]
     invalid = [*INVALID_UUIDS, "1234567812345678-1234-56781234567a", "", "1234567-81234-5678-1234-56781234567a"]
