@@ -21,6 +21,7 @@ from sink_job.avro.to_connect import ENUM
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.parquet.bloom_filters import bloom_filters
 from sink_job.parquet.container import ParquetCodec, ParquetContainer, parquet_codec
 from sink_job.parquet.table_reader import ParquetTableReader
 from tests.unit.formats.test_datum_rows import in_rounds, parts_of
@@ -203,3 +204,12 @@ def test_columns_whose_path_is_the_same_have_a_filter_each() -> None:
     body = b"".join(parts_of(LengthPrefixed().encode(pa.array(data, pa.binary())).to_pylist(), encoder))
     group = pq.read_metadata(io.BytesIO(body)).row_group(0)
     assert all(group.column(number).bloom_filter_offset for number in range(2))
+
+
+@pytest.mark.parametrize("order", [("origin.icao", "origin"), ("origin", "origin.icao")])
+def test_the_filters_of_columns_with_the_same_path_are_made_for_the_one_with_more_values(order: Sequence[str]) -> None:
+    columns = {"origin.icao": pa.array(["A"] + [None] * 49), "origin": pa.array([{"icao": f"B{n}"} for n in range(50)])}
+    table = pa.table({name: columns[name] for name in order})
+    found = bloom_filters(table, ["origin.icao"], block_size=1 << 20)
+    assert found is not None
+    assert found["origin.icao"]["ndv"] == 50
