@@ -27,7 +27,7 @@ from bench.converters import (
     small_value,
 )
 from sink_job.api.enums import CompressionCodec, ConverterType, OutputFormat
-from sink_job.api.format_section import CompressionSpec, FormatSpec, ParquetSpec
+from sink_job.api.sections.format_section import CompressionSpec, FormatSpec, ParquetSpec
 from sink_job.codecs.containers import container_encoder, datum_settings
 from sink_job.codecs.converters import converter_for
 from sink_job.connect.schema import RegisteredSchema

@@ -20,8 +20,8 @@ import pyarrow as pa
 from msgspec import structs
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.format_section import AvroSpec, CompressionSpec, FormatSpec
-from sink_job.api.quantities import MI
+from sink_job.api.sections.format_section import AvroSpec, CompressionSpec, FormatSpec
+from sink_job.api.units.quantities import MI
 from sink_job.avro import to_connect as avro_to_connect
 from sink_job.avro.encoder import datum_encoder
 from sink_job.codecs.containers import container_encoder

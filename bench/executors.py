@@ -24,7 +24,7 @@ from bench.memory_effect import COUNT, PART_SIZE, VALUE_BYTES, produce
 from bench.servers import target
 from devtools.kafka import KafkaBroker, kafka_broker
 from s3sink_operator.sizing.memory_sizing import SizingInputs, recommended
-from sink_job.api.quantities import MI
+from sink_job.api.units.quantities import MI
 
 ROUNDS: Final = 10
 STORES: Final = {"null": "answers at once", "far": "answers after 50 ms"}

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sink_job.api.enums import OutputFormat
-from sink_job.api.format_section import FormatSpec
+from sink_job.api.sections.format_section import FormatSpec
 from sink_job.codecs.containers import container_encoder
 from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.parquet.container import MAGIC, _serialized

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import SNAPSHOT_INTERVAL_RECORDS

@@ -26,7 +26,7 @@ from bench.servers import target
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.topics import Topics
 from s3sink_operator.sizing.memory_sizing import SizingInputs, recommended
-from sink_job.api.quantities import MI
+from sink_job.api.units.quantities import MI
 
 CORES: Final = 2
 PART_SIZE: Final = 25 * MI

@@ -34,7 +34,7 @@ from pyspark.sql import SparkSession
 
 from demo.flights import Flights
 from sink_job.api.enums import OutputFormat
-from sink_job.api.format_section import FormatSpec, ParquetSpec
+from sink_job.api.sections.format_section import FormatSpec, ParquetSpec
 from sink_job.parquet.container import MAGIC, ParquetContainer, parquet_codec
 from sink_job.parquet.encodings import Encodings
 from sink_job.parquet.statistics import decoded_size, leaves

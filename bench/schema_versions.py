@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from bench.converters import LARGE_SCHEMA, SMALL_SCHEMA, large_value, small_value
 from sink_job.api.enums import SchemaCompatibility
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import RegisteredSchema

@@ -17,8 +17,8 @@ from model.ledger import TP, Interned
 from model.model_state import Case, Command, Driver, ModelState, checksum, directory_of, first_of
 from sink_job.api.enums import OnExisting, ResetTo
 from sink_job.api.errors import SinkError
-from sink_job.api.job_sections import KeySettings
-from sink_job.api.operator_sections import OffsetResetSpec, PartitionOffset
+from sink_job.api.sections.job_sections import KeySettings
+from sink_job.api.sections.operator_sections import OffsetResetSpec, PartitionOffset
 from sink_job.api.spec import ObjectSettings
 from sink_job.ledger.generations import end_of_generation, generation_metadata, new_topics_dir, settings_below
 from sink_job.ledger.state import ClosedObject, LedgerState, OffsetResetRecord, PartitionState, Record, RotationRange

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from sink_job.api.quantities import MI
+from sink_job.api.units.quantities import MI
 from tools.memory_table import EXECUTORS, size
 
 PICTURE: Final = Path(__file__).resolve().parent.parent / "docs" / "images" / "memory.svg"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from s3sink_operator.sizing.executor_count import ScalingBounds, required
 from s3sink_operator.sizing.memory_sizing import SizingInputs, recommended
-from sink_job.api.quantities import MI
+from sink_job.api.units.quantities import MI
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "memory.md"
 BEGIN, END = "<!-- sizes: made by `python tools/memory_table.py` -->", "<!-- end of sizes -->"

@@ -23,10 +23,10 @@ from devtools.simulation.scheduler import in_simulation
 from devtools.simulation.simulation import SETTINGS, Role, Simulation
 from devtools.simulation.successors import MAX_SUCCESSORS
 from sink_job.api.errors import OwnershipConflict
-from sink_job.api.format_section import AvroSpec, ParquetSpec
-from sink_job.api.job_sections import KeySettings
-from sink_job.api.quantities import Size
+from sink_job.api.sections.format_section import AvroSpec, ParquetSpec
+from sink_job.api.sections.job_sections import KeySettings
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.api.units.quantities import Size
 from sink_job.coordinator.context import StopCondition
 from sink_job.formats.compression import Gzip, Zstd
 from sink_job.s3 import client as clients

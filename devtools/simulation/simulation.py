@@ -20,7 +20,7 @@ from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler
 from devtools.simulation.store import SimulatedStore
 from devtools.simulation.successors import Successors
 from sink_job.api.errors import SinkError
-from sink_job.api.operator_sections import OffsetResetSpec
+from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import CoordinatorContext, StopCondition

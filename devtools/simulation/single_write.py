@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from devtools.simulation import containers
 from devtools.simulation.kafka import HEADERS
-from sink_job.api.job_sections import ErrorsSpec
-from sink_job.api.schema_section import INFERRED_ID, text_id
+from sink_job.api.sections.job_sections import ErrorsSpec
+from sink_job.api.sections.schema_section import INFERRED_ID, text_id
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import RegisteredSchema

@@ -7,6 +7,7 @@ import argparse
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from s3sink_operator.config.operator_config import OperatorConfig, read_config
 from s3sink_operator.config.sink_defaults import SinkDefaults
 from s3sink_operator.config.sink_restrictions import SinkRestrictions
 from s3sink_operator.rollout.sink_rollout import MaxUnavailable
-from sink_job.api.quantities import parse_duration, parse_size
+from sink_job.api.units.quantities import parse_duration, parse_size
 
 _ENVIRONMENT: Final = "S3SINK_OPERATOR_"
 _ASSIGNED_BY_CLUSTER: Final = "Cluster"
@@ -40,11 +41,7 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the flags. Each has an environment variable: `--lease-name` is S3SINK_OPERATOR_LEASE_NAME."""
-
-    def flag(name: str, default: str | None, text: str, **more: Any) -> None:
-        variable = _ENVIRONMENT + name.upper().replace("-", "_")
-        parser.add_argument(f"--{name}", default=os.environ.get(variable, default), help=text, **more)
-
+    flag = partial(_add_flag, parser)
     spaces = os.environ.get(f"{_ENVIRONMENT}NAMESPACE")
     parser.add_argument(
         "--namespace",
@@ -71,6 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flag("lease-name", names.LEASE_NAME, "name of the Lease")
     flag("port", "8080", "port of /metrics, /healthz and /readyz", type=_number(0, 65535))
     flag("log", "text", "log format: text or json", choices=["text", "json"])
+    _add_limits(flag)
+
+
+def _add_limits(flag: Callable[..., None]) -> None:
+    """Adds the flags of intervals, numbers and sizes."""
     flag("node-lost-timeout", "5m", "time before a pod on a lost node is deleted by force")
     flag("resync", "5m", "full resync interval")
     flag("run-as-user", "10001", "uid and gid of the pods; Cluster: assigned by the cluster (OpenShift)")
@@ -93,6 +95,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "how reports of drivers are fetched: Pod (directly) or Proxy (through the API server)",
         choices=["Pod", "Proxy"],
     )
+
+
+def _add_flag(parser: argparse.ArgumentParser, name: str, default: str | None, text: str, **more: Any) -> None:
+    variable = _ENVIRONMENT + name.upper().replace("-", "_")
+    parser.add_argument(f"--{name}", default=os.environ.get(variable, default), help=text, **more)
 
 
 def _number(least: int, most: int) -> Callable[[str], int]:

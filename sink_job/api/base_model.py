@@ -10,7 +10,7 @@ from pydantic.config import JsonDict
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from sink_job.api.quantities import format_duration, format_size
+from sink_job.api.units.quantities import format_duration, format_size
 
 OPERATOR_DEFAULT: Final = "x-s3sink-operator-default"
 """Key in the schema of a field that the operator can have a default for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sink_job.api.quantities import DAY, HOUR
+from sink_job.api.units.quantities import DAY, HOUR
 
 
 class StartingOffsets(StrEnum):

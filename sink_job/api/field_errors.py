@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sink_job.api.reserved_properties import HIDDEN, is_secret, kafka_property_error, looks_secret, spark_property_error
+from sink_job.api.rules.reserved_properties import (
+    HIDDEN,
+    is_secret,
+    kafka_property_error,
+    looks_secret,
+    spark_property_error,
+)
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -17,7 +17,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from sink_job.api.date_pattern import check_path_format
+from sink_job.api.units.date_pattern import check_path_format
 
 RESERVED: Final = "_s3sink"
 """The directory of the ledgers under topicsDir. No topic and no path element may have this name."""

@@ -28,8 +28,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.format_section import FormatSpec, ParquetSpec
-from sink_job.api.quantities import MI, format_size
+from sink_job.api.sections.format_section import FormatSpec, ParquetSpec
+from sink_job.api.units.quantities import MI, format_size
 
 HEAP = 512 * MI
 HEAP_PER_CORE = 64 * MI

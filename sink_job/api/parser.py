@@ -15,11 +15,12 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from sink_job.api import cross_field_rules, unsupported, yaml_loader
+from sink_job.api import yaml_loader
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_errors import FieldError, Path, field_at, of_pydantic, section_of, shown
-from sink_job.api.quantities import MANIFEST
+from sink_job.api.rules import cross_field_rules, unsupported
 from sink_job.api.spec import Sink
+from sink_job.api.units.quantities import MANIFEST
 
 _CONNECT: Final = (
     "this is a configuration of Kafka Connect, not an S3Sink: docs/migrating.md lists the S3Sink field of each "

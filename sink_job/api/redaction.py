@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from sink_job.api.reserved_properties import HIDDEN
+from sink_job.api.rules.reserved_properties import HIDDEN
 
 _NAME = r"""(?:passwo?r?d|credentials?|(?:secret|token)(?!s\b)|private[._-]?key)[\w.-]{0,40}"""
 _QUOTED = r"""(?P<quote>\\{0,8}["'])(?:(?!(?P=quote))(?:\\.|.)){0,4096}(?P=quote)"""

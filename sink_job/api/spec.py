@@ -21,8 +21,9 @@ from sink_job.api.enums import (
     SchemaInference,
 )
 from sink_job.api.field_types import RESERVED, DnsLabel, SinkId
-from sink_job.api.format_section import FormatSpec
-from sink_job.api.job_sections import (
+from sink_job.api.rules.reserved_properties import redacted
+from sink_job.api.sections.format_section import FormatSpec
+from sink_job.api.sections.job_sections import (
     ErrorsSpec,
     KafkaSpec,
     KeySettings,
@@ -31,10 +32,9 @@ from sink_job.api.job_sections import (
     RoundsSpec,
     S3Spec,
 )
-from sink_job.api.operator_sections import DriverSpec, ExecutorSpec, LocalRef, OffsetsSpec, ServiceAccountSpec
-from sink_job.api.registry_section import WireFormatSettings
-from sink_job.api.reserved_properties import redacted
-from sink_job.api.schema_section import BareValueSettings, bare_value_settings
+from sink_job.api.sections.operator_sections import DriverSpec, ExecutorSpec, LocalRef, OffsetsSpec, ServiceAccountSpec
+from sink_job.api.sections.registry_section import WireFormatSettings
+from sink_job.api.sections.schema_section import BareValueSettings, bare_value_settings
 
 GROUP: Final = "s3sink.io"
 VERSION: Final = "v1alpha1"

@@ -13,8 +13,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sink_job.api import unsupported
 from sink_job.api.field_errors import Path, connector_key, is_list, section_of
+from sink_job.api.rules import unsupported
 from sink_job.api.spec import Sink, Spec
 
 Schema = dict[str, Any]

@@ -16,7 +16,7 @@ import pyarrow as pa
 from isal import isal_zlib
 
 from sink_job.api.enums import CompressionCodec
-from sink_job.api.format_section import FormatSpec
+from sink_job.api.sections.format_section import FormatSpec
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.varints import encode_long
 from sink_job.formats.base import Block

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sink_job.api.enums import OnExisting, ResetTo
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.timestamps import parse_timestamp
+from sink_job.api.units.timestamps import parse_timestamp
 from sink_job.cli.common import (
     EXIT_CODES,
     add_config_maps,
@@ -22,8 +22,8 @@ from sink_job.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from sink_job.api.operator_sections import OffsetResetSpec
     from sink_job.api.report import ResetReport
+    from sink_job.api.sections.operator_sections import OffsetResetSpec
     from sink_job.api.spec import Sink
 
 DESCRIPTION = """\

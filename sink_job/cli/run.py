@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.quantities import parse_size
+from sink_job.api.units.quantities import parse_size
 from sink_job.cli.common import (
     EXIT_CODES,
     LOG_HELP,

@@ -23,7 +23,7 @@ from sink_job.cli.common import EXIT_CODES, add_sink, read_sink
 from sink_job.simulate.record_schema import SchemaInput
 
 if TYPE_CHECKING:
-    from sink_job.api.format_section import FormatSpec
+    from sink_job.api.sections.format_section import FormatSpec
     from sink_job.api.spec import Sink
     from sink_job.connect.schema import RegisteredSchema
     from sink_job.simulate.simulation import Delivered, StepReport

@@ -121,7 +121,7 @@ def _inferred(sink: Sink, ledger: Ledger, state: LedgerState) -> dict[str, tuple
     """The inferred schemas in the ledger, by topic; None for a sink without inference."""
     if sink.spec.format.inference is not SchemaInference.ONCE:
         return None
-    from sink_job.api.schema_section import INFERRED_ID
+    from sink_job.api.sections.schema_section import INFERRED_ID
     from sink_job.api.topic_partition import TopicPartition
     from sink_job.json.typed.field_list import parse_fields
     from sink_job.ledger.schemas.schema_store import SchemaStore, schemas_root

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sink_job.api.enums import OutputFormat
-from sink_job.api.format_section import AvroSpec, FormatSpec, ParquetSpec
+from sink_job.api.sections.format_section import AvroSpec, FormatSpec, ParquetSpec
 from sink_job.avro.container import AvroContainer, avro_codec
 from sink_job.avro.from_connect import avro_schema
 from sink_job.connect.field_ids import FieldIds

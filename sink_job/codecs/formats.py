@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from sink_job.api.enums import ConverterType, OutputFormat
-from sink_job.api.format_section import BytesSpec, FormatSpec
+from sink_job.api.sections.format_section import BytesSpec, FormatSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.avro.container import avro_codec
 from sink_job.formats.base import RowEncoder

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sink_job.api.record_fields import FieldReference, FieldSource
+from sink_job.api.sections.record_fields import FieldReference, FieldSource
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sink_job.api.format_section import FormatSpec
+from sink_job.api.sections.format_section import FormatSpec
 from sink_job.avro.encoder import datum_encoder
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from sink_job.api.enums import LogicalTypes, OutputFormat, TimeUnit
-from sink_job.api.format_section import FormatSpec
+from sink_job.api.sections.format_section import FormatSpec
 from sink_job.connect import logical_types
 from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.schema import Extension, Schema, SchemaType

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.api.enums import ApicurioIdType, SchemaIdLocation
-from sink_job.api.registry_section import WireFormatSettings
+from sink_job.api.sections.registry_section import WireFormatSettings
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Bytes, Codes, Integers, Mask
 from sink_job.converters.message_selector import name_selector

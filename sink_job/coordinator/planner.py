@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
-from sink_job.api.job_sections import RotationSpec, RoundsSpec
+from sink_job.api.sections.job_sections import RotationSpec, RoundsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import PartitionState
 

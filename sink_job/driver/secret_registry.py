@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sink_job.api.redaction import named_secrets, redacted
 from sink_job.api.report_access import REPORT_TOKEN_VARIABLE
-from sink_job.api.reserved_properties import HIDDEN, is_secret
+from sink_job.api.rules.reserved_properties import HIDDEN, is_secret
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink

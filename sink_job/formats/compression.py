@@ -15,7 +15,7 @@ import isal
 from isal import igzip
 
 from sink_job.api.enums import CompressionCodec
-from sink_job.api.format_section import FormatSpec
+from sink_job.api.sections.format_section import FormatSpec
 
 if sys.version_info >= (3, 14):
     from compression import zstd as zstd

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sink_job.api.errors import SecretNotFound
 
 if TYPE_CHECKING:
-    from sink_job.api.job_sections import KafkaSpec
+    from sink_job.api.sections.job_sections import KafkaSpec
 
 _SECRET_NAME = re.compile(
     r"password|secret|jaas|token|\.key$|credential|keystore\.certificate|user\.info", re.IGNORECASE

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from sink_job.api.enums import OnExisting, ResetTo
 from sink_job.api.errors import ConfigurationError, TopicNotFound, TransientError
-from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.report import ResetReport, StartReport
+from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.formats import with_library

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from sink_job.api.enums import ResetTo
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.operator_sections import OffsetResetSpec
+from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.api.topic_partition import TopicPartition
 
 _FIELD = "spec.offsets.reset"

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sink_job.api.enums import CompressionCodec
-from sink_job.api.format_section import FormatSpec
+from sink_job.api.sections.format_section import FormatSpec
 from sink_job.engine.container_memory import release_free_memory
 from sink_job.formats.base import Block
 from sink_job.formats.datum_rows import datums

@@ -1,6 +1,6 @@
 """The connector's date patterns (`path.format`): the letters and widths of Joda-Time.
 
-`sink_job.api.date_pattern` splits a pattern into elements. `compile_elements` compiles them to a function from an
+`sink_job.api.units.date_pattern` splits a pattern into elements. `compile_elements` compiles them to a function from an
 instant to text. The calendar is the ISO calendar without a limit on the year: a time in microseconds that is read as
 milliseconds is in the year 50000, as in the connector. `YYYY` and `yyyy` are both the calendar year. `X` is the letter
 of Java's own patterns; Joda-Time does not have it.
@@ -15,7 +15,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.date_pattern import LETTERS, PatternElement
+from sink_job.api.units.date_pattern import LETTERS, PatternElement
 from sink_job.partitioning.time_zones import DAY, Zone
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.format_section import BytesSpec
+from sink_job.api.sections.format_section import BytesSpec
 from sink_job.api.spec import ObjectSettings
 
 MAX_KEY_BYTES: Final = 1024

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from sink_job.api.date_pattern import PatternElement, pattern_elements
 from sink_job.api.enums import PartitionerType, SchemaNamePosition, TimestampExtractor
-from sink_job.api.record_fields import FieldReference
+from sink_job.api.sections.record_fields import FieldReference
 from sink_job.api.spec import ObjectSettings
+from sink_job.api.units.date_pattern import PatternElement, pattern_elements
 from sink_job.arrow.arrays import Codes, Indices, Integers, Mask, Times
 from sink_job.partitioning.date_format import compile_elements
 from sink_job.partitioning.time_zones import DAY, HOUR, ranked, zone

@@ -10,8 +10,8 @@ from msgspec import structs
 
 from sink_job.api.enums import ConverterType
 from sink_job.api.errors import ConfigurationError, TransientError
-from sink_job.api.format_section import FormatSpec
-from sink_job.api.schema_section import LANGUAGES, text_id
+from sink_job.api.sections.format_section import FormatSpec
+from sink_job.api.sections.schema_section import LANGUAGES, text_id
 from sink_job.avro.to_connect import connect_schema, parse_registered
 from sink_job.codecs.schema_check import check_values
 from sink_job.connect.errors import InvalidSchema, rejecting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sink_job.api.enums import RegistryType
-from sink_job.api.format_section import FormatSpec
+from sink_job.api.sections.format_section import FormatSpec
 from sink_job.registry.bare_values import BareValueSchema, bare_value_schema
 from sink_job.registry.base import SchemaRegistry
 from sink_job.registry.settings import RegistrySettings

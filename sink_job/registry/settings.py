@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sink_job.api.enums import RegistryType, SubjectNameStrategy
 from sink_job.api.errors import SecretNotFound
-from sink_job.api.registry_section import RegistrySpec
+from sink_job.api.sections.registry_section import RegistrySpec
 from sink_job.engine.retry import RetryPolicy
 
 

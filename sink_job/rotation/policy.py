@@ -9,8 +9,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from sink_job.api.enums import RotationScope, SchemaCompatibility
-from sink_job.api.s3_limits import MAX_PARTS
 from sink_job.api.spec import ObjectSettings
+from sink_job.api.units.s3_limits import MAX_PARTS
 from sink_job.partitioning.time_zones import zone
 from sink_job.rotation.schedule import Schedule
 from sink_job.rotation.types import Close, ObjectId, OpenObjectState, RotationState

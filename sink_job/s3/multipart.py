@@ -24,7 +24,7 @@ __all__ = ["MultipartCalls", "Upload", "UploadedPart"]
 class UploadedPart:
     """A part that the store has acknowledged. Completion names its number and ETag.
 
-    `number` is from 1 to `sink_job.api.s3_limits.MAX_PARTS`, `crc` its CRC64NVME, `size` in bytes.
+    `number` is from 1 to `sink_job.api.units.s3_limits.MAX_PARTS`, `crc` its CRC64NVME, `size` in bytes.
     """
 
     number: int

@@ -13,7 +13,7 @@ from sink_job.api.errors import SecretNotFound
 from sink_job.engine.retry import RetryPolicy
 
 if TYPE_CHECKING:  # tasks unpickle settings without loading the spec's models
-    from sink_job.api.job_sections import S3Spec
+    from sink_job.api.sections.job_sections import S3Spec
 
 __all__ = ["S3Settings"]
 

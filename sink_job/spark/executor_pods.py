@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.quantities import MI
+from sink_job.api.units.quantities import MI
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sink_job.api import memory_budget
-from sink_job.api.quantities import MI
+from sink_job.api.units.quantities import MI
 from sink_job.spark.executor_pods import ExecutorConfig
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from functools import partial
 import msgspec
 
 from sink_job.api.errors import DataLoss
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.required_columns import required_columns
 from sink_job.engine.kafka_admin import KafkaAdmin

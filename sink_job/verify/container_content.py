@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sink_job.api.enums import OutputFormat
-from sink_job.api.format_section import FormatSpec
+from sink_job.api.sections.format_section import FormatSpec
 from sink_job.arrow.varints import MAX_BYTES, read_varint, signed
 from sink_job.avro.container import MAGIC, SYNC_BYTES, sync_marker
 from sink_job.avro.from_connect import avro_schema

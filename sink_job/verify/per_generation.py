@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sink_job.api.job_sections import KeySettings
+from sink_job.api.sections.job_sections import KeySettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.generations import generation_of
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, Record, RotationRange

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from sink_job.api.enums import OutputFormat
-from sink_job.api.format_section import FormatSpec
+from sink_job.api.sections.format_section import FormatSpec
 from sink_job.arrow.arrays import Mask
 from sink_job.codecs.containers import EncoderOfKey, container_encoder
 from sink_job.connect.field_ids import FieldIds, field_paths

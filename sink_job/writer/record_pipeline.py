@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from sink_job.api import enums
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns

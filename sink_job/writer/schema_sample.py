@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from sink_job.api.schema_section import INFERRED_ID
+from sink_job.api.sections.schema_section import INFERRED_ID
 from sink_job.connect.limits import deeper
 from sink_job.json.typed.converter import json_object
 from sink_job.json.typed.inference import SampledValues

@@ -20,8 +20,8 @@ from typing import Final
 import numpy as np
 
 from sink_job.api.memory_budget import max_index
-from sink_job.api.s3_limits import MAX_PARTS
 from sink_job.api.spec import ObjectSettings
+from sink_job.api.units.s3_limits import MAX_PARTS
 from sink_job.arrow.arrays import Integers
 from sink_job.ledger.state import OpenObject
 

@@ -8,7 +8,7 @@ from functools import cache
 
 from sink_job.api import memory_budget
 from sink_job.api.enums import OnNullValue, Tolerance
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.engine.container_memory import keep_freed_memory, memory_limit, release_free_memory
 from sink_job.ledger.schemas.field_ids import LedgerFieldIds

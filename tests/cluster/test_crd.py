@@ -18,8 +18,8 @@ from devtools.kube.client import ApiError, Json, Kube
 from devtools.kube.control_plane import Cluster
 from s3sink_operator import crd
 from s3sink_operator.config.sink_defaults import DEFAULTED_FIELDS
-from sink_job.api import unsupported
 from sink_job.api.parser import parse_sink
+from sink_job.api.rules import unsupported
 from tests.operator.crd.rejected_manifests import CHANGED, REJECTED
 from tests.support.sinks import causes, place_for_sinks, tried
 from tests.unit.api.manifests import HOURLY, TIME, document

@@ -14,8 +14,8 @@ from devtools.faults.kube_proxy import KubeFaults, Reject, call
 from devtools.kube.client import Json
 from s3sink_operator.objects.pods import actual_memory, memory_limit
 from sink_job.api.allocation import Allocation
-from sink_job.api.quantities import MI, format_size
 from sink_job.api.report import MemoryReport
+from sink_job.api.units.quantities import MI, format_size
 from tests.support.operator_fixture import CHILD, DRIVER, SINK, Operated, StartOperator, condition, is_ready, report
 
 pytestmark = pytest.mark.cluster

@@ -13,8 +13,8 @@ from devtools.faults.kube_proxy import KubeFaults, Reject, call
 from devtools.kube.client import Json
 from devtools.processes import wait_until
 from sink_job.api.errors import OwnershipConflict
-from sink_job.api.quantities import parse_size
 from sink_job.api.report import Failure, FinalReport, RunState
+from sink_job.api.units.quantities import parse_size
 from tests.support.operator_fixture import (
     CHILD,
     DRIVER,

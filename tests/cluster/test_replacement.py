@@ -14,8 +14,8 @@ from devtools.faults.kube_proxy import KubeFaults, Reject, Replay, call
 from devtools.kube.client import Json, Kube
 from devtools.kube.fake_kubelet import Harness
 from devtools.processes import wait_until
-from sink_job.api.quantities import format_size, parse_size
 from sink_job.api.report import MemoryReport
+from sink_job.api.units.quantities import format_size, parse_size
 from tests.support.operator_fixture import DRIVER, Operated, StartOperator, condition, is_ready, report
 
 pytestmark = pytest.mark.cluster

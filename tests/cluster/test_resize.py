@@ -18,8 +18,8 @@ from devtools.kube.fake_kubelet import Harness
 from devtools.operator_process import operator
 from devtools.processes import wait_until
 from s3sink_operator import names
-from sink_job.api.quantities import parse_size
 from sink_job.api.report import MemoryReport
+from sink_job.api.units.quantities import parse_size
 from tests.support.operator_fixture import DRIVER, Operated, StartOperator, condition, is_ready, report
 
 pytestmark = pytest.mark.cluster

@@ -16,7 +16,7 @@ from devtools.kube.control_plane import Cluster
 from devtools.processes import wait_until
 from s3sink_operator.config.sink_restrictions import SinkRestrictions
 from s3sink_operator.reasons import Reason
-from sink_job.api.quantities import MANIFEST
+from sink_job.api.units.quantities import MANIFEST
 from tests.support.chart import MINIMAL, Helm, helm_in
 from tests.support.operator_fixture import Operated, StartOperator, condition
 from tests.support.restricted_sinks import ALLOWED, EXTENDED, EXTENDED_CASES, REJECTED, Case

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from sink_job.api.quantities import MI
+from sink_job.api.units.quantities import MI
 from sink_job.spark.executor_pods import ExecutorConfig
 from sink_job.spark.executor_scaling import ExecutorScaler
 

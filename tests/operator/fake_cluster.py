@@ -34,8 +34,8 @@ from s3sink_operator.types import (
 )
 from s3sink_operator.watch.cached_objects import OMITTED
 from sink_job.api.allocation import Allocation
-from sink_job.api.quantities import format_size
 from sink_job.api.report import Failure, FinalReport, MemoryReport, PartitionReport, Report, RunState
+from sink_job.api.units.quantities import format_size
 
 START = 1_760_000_000_000
 MINUTE = 60_000

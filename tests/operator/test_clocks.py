@@ -6,7 +6,7 @@ from s3sink_operator.failures import backoff
 from s3sink_operator.sizing import memory_sizing
 from s3sink_operator.sizing.memory_sizing import DAY, Bounds, SizingInputs, SizingState
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.quantities import GI
+from sink_job.api.units.quantities import GI
 from tests.operator.fake_cluster import MINUTE, START, report, running
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sink_job.api.format_section import FormatSpec
+from sink_job.api.sections.format_section import FormatSpec
 
 
 def with_blocks(settings: FormatSpec, size: int) -> FormatSpec:

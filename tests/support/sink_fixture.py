@@ -20,9 +20,9 @@ from devtools.faults.s3_proxy import FaultProxy
 from devtools.processes import wait_until
 from devtools.s3 import credentials_secret, s3_client
 from sink_job.api.errors import SinkError
-from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.parser import load_sink
 from sink_job.api.report import ResetReport
+from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.ledger.ownership import Owner, ledger_root

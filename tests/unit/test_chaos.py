@@ -21,8 +21,8 @@ from devtools.chaos.load import Burst, batches, value
 from devtools.chaos.scenario import LocatedFinding
 from devtools.chaos.scenario_plan import PARTITIONERS, ROTATIONS, plan_scenarios
 from devtools.chaos.value_forms import TypedForm
-from sink_job.api.format_section import FormatSpec
-from sink_job.api.job_sections import PartitionerSpec, RotationSpec
+from sink_job.api.sections.format_section import FormatSpec
+from sink_job.api.sections.job_sections import PartitionerSpec, RotationSpec
 from sink_job.codecs.containers import container_encoder
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema

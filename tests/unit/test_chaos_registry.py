@@ -16,7 +16,7 @@ from devtools.chaos.load import Burst
 from devtools.chaos.registry_values import LANGUAGES, VERSIONS, VersionedValues, canonical
 from devtools.chaos.scenario_plan import plan_scenarios
 from devtools.chaos.value_forms import RegisteredForm
-from sink_job.api.format_section import FormatSpec
+from sink_job.api.sections.format_section import FormatSpec
 
 # -- the plan ----------------------------------------------------------------------------------------------------------
 

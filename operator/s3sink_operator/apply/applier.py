@@ -27,8 +27,8 @@ from s3sink_operator.types import (
     uid_of,
 )
 from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
-from sink_job.api.quantities import format_size
 from sink_job.api.spec import GROUP, VERSION
+from sink_job.api.units.quantities import format_size
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from typing import Final
 from s3sink_operator.kube.kube_api import ApiError, KubeApi
 from s3sink_operator.objects import CONTAINER
 from s3sink_operator.types import Json, Replacement
-from sink_job.api.quantities import format_size
+from sink_job.api.units.quantities import format_size
 
 _NO_RESOURCES: Final = {"cpu": "0", "ephemeral-storage": "0"}
 

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from s3sink_operator.config.sink_defaults import SinkDefaults
 from s3sink_operator.config.sink_restrictions import SinkRestrictions
 from sink_job.api.base_model import SpecModel
-from sink_job.api.quantities import MANIFEST
+from sink_job.api.units.quantities import MANIFEST
 
 T = TypeVar("T", bound=SpecModel)
 

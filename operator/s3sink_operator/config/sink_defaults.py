@@ -27,9 +27,9 @@ from s3sink_operator.config.template_merge import (
 from sink_job.api.base_model import SpecModel
 from sink_job.api.enums import ExecutorMode, MemoryMode
 from sink_job.api.field_types import Endpoint, Region
-from sink_job.api.operator_sections import MAX_CORES, ExecutorMemory, LocalRef, MemorySpec
-from sink_job.api.quantities import format_size
-from sink_job.api.secret_refs import SecretKey, SecretRef
+from sink_job.api.sections.operator_sections import MAX_CORES, ExecutorMemory, LocalRef, MemorySpec
+from sink_job.api.sections.secret_refs import SecretKey, SecretRef
+from sink_job.api.units.quantities import format_size
 
 Json = dict[str, Any]
 Label = Annotated[str, StringConstraints(strict=True)]

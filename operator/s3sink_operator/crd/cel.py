@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sink_job.api.quantities import DURATION_HINT, DURATION_PATTERN, parse_duration
+from sink_job.api.units.quantities import DURATION_HINT, DURATION_PATTERN, parse_duration
 
 _FIELD: Final = re.compile(r"spec(\.[a-zA-Z0-9]+)+")
 

@@ -14,7 +14,6 @@ from typing import Final
 
 from s3sink_operator.crd.cel import CelRule, cel_list, cel_size, cel_text, compare_duration, either
 from s3sink_operator.names import MAX_SINK_NAME
-from sink_job.api.compressions import COMPRESSIONS, LEVELS, Levels, has_levels
 from sink_job.api.enums import (
     ConverterType,
     ExecutorMode,
@@ -25,9 +24,8 @@ from sink_job.api.enums import (
     TimestampExtractor,
 )
 from sink_job.api.field_types import RESERVED
-from sink_job.api.quantities import DAY, HOUR, format_duration
-from sink_job.api.record_fields import FORMS
-from sink_job.api.reserved_properties import (
+from sink_job.api.rules.compressions import COMPRESSIONS, LEVELS, Levels, has_levels
+from sink_job.api.rules.reserved_properties import (
     BY_POD,
     BY_SECRET,
     KAFKA_OWNED,
@@ -37,7 +35,9 @@ from sink_job.api.reserved_properties import (
     SPARK_OWNED,
     SPARK_OWNED_PREFIXES,
 )
-from sink_job.api.s3_limits import MAX_PARTS
+from sink_job.api.sections.record_fields import FORMS
+from sink_job.api.units.quantities import DAY, HOUR, format_duration
+from sink_job.api.units.s3_limits import MAX_PARTS
 
 _TIMED: Final = cel_list(kind for kind in PartitionerType if kind.uses_time)
 _FIELDED: Final = cel_list(kind for kind in PartitionerType if kind.uses_fields)

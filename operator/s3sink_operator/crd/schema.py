@@ -1,8 +1,8 @@
 """Converts the JSON schema of the models to a structural schema of Kubernetes.
 
 References are inlined, keywords for documents are removed, and the bounds of sizes and durations become CEL rules.
-Settings that this version does not implement (`sink_job.api.unsupported`) are left out: the API server rejects their
-enum values by name, and reports their fields as unknown.
+Settings that this version does not implement (`sink_job.api.rules.unsupported`) are left out: the API server rejects
+their enum values by name, and reports their fields as unknown.
 
 A field that `sinkDefaults` of the operator can set has its default in the description alone: the API server would write
 a default of the schema into each sink, where it wins over the one of the operator (ADR 21).
@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from s3sink_operator.crd import pod_template
 from s3sink_operator.crd.cel import CelRule, bound, duration_notation
-from sink_job.api import unsupported
 from sink_job.api.base_model import OPERATOR_DEFAULT
+from sink_job.api.rules import unsupported
 
 Json = dict[str, Any]
 

@@ -18,8 +18,8 @@ from s3sink_operator.status.status_model import ConditionStatus
 from s3sink_operator.status.status_update import Condition
 from s3sink_operator.types import REPLACEMENT_KIND, Rejection, annotation, is_terminating, to_timestamp
 from sink_job.api.enums import DesiredState
-from sink_job.api.quantities import format_size
 from sink_job.api.report import HangingTransactionReport
+from sink_job.api.units.quantities import format_size
 
 WRITE_REJECTED: Final = "WriteRejected"
 TRUE: Final = ("true", "True", "TRUE")

@@ -28,8 +28,8 @@ from s3sink_operator.types import (
     is_terminating,
     to_ms,
 )
-from sink_job.api.quantities import format_duration
 from sink_job.api.report import Report, RunState
+from sink_job.api.units.quantities import format_duration
 
 _NOT_STARTED_POLL_MS = 10_000
 """Poll interval of a pod that does not start. Its cause may be in events, which are not watched."""

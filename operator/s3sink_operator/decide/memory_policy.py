@@ -33,8 +33,8 @@ from s3sink_operator.types import (
     to_ms,
     uid_of,
 )
-from sink_job.api.quantities import format_size
 from sink_job.api.report import RunState
+from sink_job.api.units.quantities import format_size
 
 _UNPROCESSABLE = 422
 _RESIZE_FAILURES = {

@@ -17,8 +17,8 @@ from s3sink_operator.status.status_model import OffsetResetStatus, ResetPosition
 from s3sink_operator.types import FailureCategory, Json, Operation
 from sink_job.api.enums import DesiredState
 from sink_job.api.errors import TopicRecreated
-from sink_job.api.operator_sections import OffsetResetSpec
 from sink_job.api.report import ResetReport
+from sink_job.api.sections.operator_sections import OffsetResetSpec
 
 COMPLETED = "Completed"
 """`offsetReset.phase` of a request that was carried out."""

@@ -24,7 +24,7 @@ from s3sink_operator.types import (
 )
 from sink_job.api import memory_budget
 from sink_job.api.enums import DeletionPolicy, DesiredState, ExecutorMode, MemoryMode
-from sink_job.api.operator_sections import OffsetResetSpec
+from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.api.spec import Sink
 
 BY_SPEC: Final = "spec"

@@ -13,7 +13,7 @@ from s3sink_operator.nesting import too_deep
 from s3sink_operator.types import Json
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.parser import parse_sink
-from sink_job.api.reserved_properties import redacted
+from sink_job.api.rules.reserved_properties import redacted
 from sink_job.api.spec import Sink
 
 OF_SPEC: Final = "spec"

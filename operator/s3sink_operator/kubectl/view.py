@@ -32,7 +32,7 @@ from s3sink_operator.status.status_model import (
 )
 from s3sink_operator.status.status_update import LAG_INTERVAL_MS
 from s3sink_operator.types import Json, is_terminating
-from sink_job.api.quantities import format_size
+from sink_job.api.units.quantities import format_size
 
 PLANNED_RESTARTS: Final = frozenset(
     {

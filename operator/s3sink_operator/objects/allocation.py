@@ -12,8 +12,8 @@ from s3sink_operator.objects.spark_properties import CONFIG_DIR
 from s3sink_operator.types import Json
 from sink_job.api.allocation import Allocation
 from sink_job.api.enums import ExecutorMode
-from sink_job.api.quantities import format_size
 from sink_job.api.spec import Sink
+from sink_job.api.units.quantities import format_size
 
 ALLOCATION: Final = "allocation.json"
 """Key in the ConfigMap, and name of the file."""

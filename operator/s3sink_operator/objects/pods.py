@@ -35,9 +35,9 @@ from s3sink_operator.objects.spark_properties import (
 )
 from s3sink_operator.types import Json, Operation, Settings, annotation
 from sink_job.api.enums import ExecutorMode
-from sink_job.api.quantities import format_size, parse_size
 from sink_job.api.report_access import REPORT_TOKEN_VARIABLE
 from sink_job.api.spec import GROUP, Sink
+from sink_job.api.units.quantities import format_size, parse_size
 
 SECRETS_DIR: Final = f"{CONFIG_DIR}/secrets"
 TMP_DIR: Final = "/tmp"

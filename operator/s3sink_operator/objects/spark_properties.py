@@ -7,8 +7,8 @@ from s3sink_operator.objects.pod_template import own_container, requested_cpu
 from s3sink_operator.objects.rbac import service_account_of
 from s3sink_operator.types import Settings
 from sink_job.api import memory_budget
-from sink_job.api.quantities import MI
 from sink_job.api.spec import Sink
+from sink_job.api.units.quantities import MI
 
 API_SERVER = "https://kubernetes.default.svc"
 ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"

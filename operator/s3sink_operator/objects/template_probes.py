@@ -14,8 +14,8 @@ from s3sink_operator.objects.pod_template import CONTAINER
 from s3sink_operator.objects.pods import PodShape, driver_pod, executor_template
 from s3sink_operator.types import Json, Settings
 from sink_job.api.enums import ExecutorMode
-from sink_job.api.quantities import GI
 from sink_job.api.spec import Sink
+from sink_job.api.units.quantities import GI
 
 
 @dataclass(frozen=True, kw_only=True)

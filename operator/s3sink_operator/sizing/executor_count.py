@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sink_job.api.enums import ExecutorMode, ScalingMode
-from sink_job.api.operator_sections import ExecutorSpec
-from sink_job.api.quantities import format_duration
+from sink_job.api.sections.operator_sections import ExecutorSpec
+from sink_job.api.units.quantities import format_duration
 
 RESERVE: Final = 4
 """Fewer executors have to suffice for this part of the active topic-partitions more: 4 for a quarter."""

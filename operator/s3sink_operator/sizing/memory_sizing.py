@@ -24,7 +24,7 @@ from typing import Final
 
 from sink_job.api import memory_budget
 from sink_job.api.enums import MemoryMode
-from sink_job.api.quantities import MI, format_duration, format_size
+from sink_job.api.units.quantities import MI, format_duration, format_size
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

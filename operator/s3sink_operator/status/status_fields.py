@@ -21,7 +21,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from s3sink_operator.types import Json, to_ms, to_timestamp
-from sink_job.api.quantities import format_size, parse_size
+from sink_job.api.units.quantities import format_size, parse_size
 
 
 def _read_time(value: object) -> object:

@@ -14,7 +14,7 @@ from pydantic_core import from_json, to_json
 
 from s3sink_operator.nesting import cut
 from s3sink_operator.types import Json, without_managed_fields
-from sink_job.api.quantities import format_size
+from sink_job.api.units.quantities import format_size
 
 MAX_NAMESPACE_BYTES: Final = 64 << 20
 OMITTED: Final = "omittedSpec"

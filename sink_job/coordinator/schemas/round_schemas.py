@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sink_job.api import enums
-from sink_job.api.schema_section import INFERRED_ID
+from sink_job.api.sections.schema_section import INFERRED_ID
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.converters import converter_for

@@ -13,8 +13,8 @@ from typing import Final
 
 from sink_job.api.enums import UnknownFields
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.format_section import FormatSpec
-from sink_job.api.schema_section import INFERRED_ID
+from sink_job.api.sections.format_section import FormatSpec
+from sink_job.api.sections.schema_section import INFERRED_ID
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.schema_check import check_values
 from sink_job.connect.errors import InvalidSchema

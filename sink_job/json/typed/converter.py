@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from sink_job.api.schema_section import INFERRED_ID
+from sink_job.api.sections.schema_section import INFERRED_ID
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Integers
 from sink_job.connect.errors import InvalidSchema, UnknownSchema

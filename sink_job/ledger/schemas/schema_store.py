@@ -22,7 +22,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from sink_job.api.errors import RegistryChanged, TransientError
-from sink_job.api.schema_section import INFERRED_ID, TEXT_PREFIX
+from sink_job.api.sections.schema_section import INFERRED_ID, TEXT_PREFIX
 from sink_job.avro.comparison import is_same_avro
 from sink_job.connect.schema import RegisteredSchema, registry_schema_id, shown_schema_id
 from sink_job.ledger import files

@@ -17,7 +17,7 @@ from s3sink_operator.config.sink_restrictions import (
 )
 from s3sink_operator.observe.spec_cache import SpecCache
 from s3sink_operator.reasons import Reason
-from sink_job.api.quantities import MANIFEST
+from sink_job.api.units.quantities import MANIFEST
 from tests.operator.fake_cluster import SETTINGS, Cluster, document
 from tests.support.restricted_sinks import ALLOWED, EXTENDED, EXTENDED_CASES, REJECTED, Case
 

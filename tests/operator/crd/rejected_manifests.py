@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from sink_job.api.reserved_properties import KAFKA_OWNED, SPARK_OWNED, SPARK_OWNED_PREFIXES
+from sink_job.api.rules.reserved_properties import KAFKA_OWNED, SPARK_OWNED, SPARK_OWNED_PREFIXES
 from tests.unit.api.manifests import ABSENT, HOURLY, TIME, document
 
 Changes = dict[str, object]

@@ -13,7 +13,7 @@ from s3sink_operator.crd.rules import RULES
 from s3sink_operator.crd.schema import attach
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.parser import parse_sink
-from sink_job.api.reserved_properties import (
+from sink_job.api.rules.reserved_properties import (
     KAFKA_OWNED,
     SPARK_OWNED,
     SPARK_OWNED_PREFIXES,

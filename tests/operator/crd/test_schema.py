@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from s3sink_operator.crd import pod_template
-from sink_job.api import unsupported
 from sink_job.api.field_errors import every_field
+from sink_job.api.rules import unsupported
 from sink_job.api.spec import Spec
 from tests.operator.crd.definition import FIELDS, ROOT, SCHEMA, nodes, rules
 from tests.unit.api.manifests import HOURLY, TIME, accepted, document

@@ -9,7 +9,7 @@ import pytest
 from s3sink_operator.objects.pods import memory_limit
 from s3sink_operator.sizing.memory_sizing import IN_PLACE
 from s3sink_operator.types import Json, Rejection, RolloutGate, Settings, to_timestamp
-from sink_job.api.quantities import GI, MI, format_size, parse_size
+from sink_job.api.units.quantities import GI, MI, format_size, parse_size
 from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, running
 
 RESIZABLE = replace(SETTINGS, supports_resize=True)

@@ -8,8 +8,8 @@ from s3sink_operator import objects
 from s3sink_operator.sizing.memory_sizing import MAX_DRIVER
 from s3sink_operator.types import REPLACEMENT_KIND, Rejection, Settings, to_timestamp
 from sink_job.api.errors import OutOfMemory
-from sink_job.api.quantities import parse_size
 from sink_job.api.report import MemoryReport
+from sink_job.api.units.quantities import parse_size
 from tests.operator.fake_cluster import MINUTE, SETTINGS, START, Cluster, actions, report, running
 
 HUNGRY = MemoryReport(open_objects=20, max_open_objects=20, buffered_bytes=900 << 20)

@@ -11,8 +11,8 @@ from s3sink_operator import objects
 from s3sink_operator.kubectl import view
 from s3sink_operator.types import Json, Rejection, RolloutGate, Unreachable
 from sink_job.api.parser import parse_sink
-from sink_job.api.quantities import GI, MI
 from sink_job.api.spec import Sink
+from sink_job.api.units.quantities import GI, MI
 from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, document, running
 
 RESIZABLE = replace(SETTINGS, supports_resize=True)

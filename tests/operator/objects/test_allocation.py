@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sink_job.api.allocation import Allocation
-from sink_job.api.quantities import GI
+from sink_job.api.units.quantities import GI
 from tests.operator.objects.manifests import config
 
 

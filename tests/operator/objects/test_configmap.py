@@ -7,7 +7,7 @@ from dataclasses import replace
 from s3sink_operator import objects
 from sink_job.api.allocation import Allocation
 from sink_job.api.parser import load_sink, parse_sink
-from sink_job.api.quantities import GI
+from sink_job.api.units.quantities import GI
 from tests.operator.fake_cluster import SETTINGS, document
 from tests.operator.objects.manifests import OWNER, SECRETS, sink
 

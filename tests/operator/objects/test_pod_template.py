@@ -11,7 +11,7 @@ from s3sink_operator import objects
 from s3sink_operator.objects import PodShape
 from s3sink_operator.types import Json
 from sink_job.api.parser import parse_sink
-from sink_job.api.quantities import GI
+from sink_job.api.units.quantities import GI
 from tests.operator.fake_cluster import SETTINGS, document
 
 OWNER = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "name": "flights", "uid": "u", "controller": True}

@@ -8,7 +8,7 @@ import pytest
 
 from s3sink_operator import names, objects
 from s3sink_operator.types import Json
-from sink_job.api.quantities import GI
+from sink_job.api.units.quantities import GI
 from tests.operator.fake_cluster import SETTINGS
 from tests.operator.objects.manifests import OWNER, SECRETS, SHAPE, config, container, driver, sink
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from s3sink_operator import objects
 from s3sink_operator.types import Json
-from sink_job.api.quantities import GI
+from sink_job.api.units.quantities import GI
 from tests.operator.fake_cluster import SETTINGS
 from tests.operator.objects.manifests import OWNER, config, driver, sink
 

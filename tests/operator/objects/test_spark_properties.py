@@ -6,7 +6,7 @@ import yaml
 
 from s3sink_operator import names, objects
 from sink_job.api.parser import parse_sink
-from sink_job.api.quantities import GI
+from sink_job.api.units.quantities import GI
 from tests.operator.fake_cluster import SETTINGS, document
 from tests.operator.objects.manifests import AVRO, SECRETS, config, sink
 from tests.operator.objects.test_pods import TEMPLATE, asking

@@ -10,8 +10,8 @@ import pytest
 from s3sink_operator.config.sink_defaults import SinkDefaults
 from s3sink_operator.objects.pods import memory_limit
 from s3sink_operator.types import to_timestamp
-from sink_job.api.quantities import GI
 from sink_job.api.report import MemoryReport
+from sink_job.api.units.quantities import GI
 from tests.operator.fake_cluster import report
 from tests.operator.rollout.fleet import OLD, Fleet
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from s3sink_operator.sizing import executor_count
 from s3sink_operator.sizing.executor_count import ScalingBounds, ScalingPlan, ScalingState, plan, required
 from sink_job.api.enums import ExecutorMode, ScalingMode
-from sink_job.api.operator_sections import ExecutorSpec, ScalingSpec
+from sink_job.api.sections.operator_sections import ExecutorSpec, ScalingSpec
 
 NOW: Final = 1_760_000_000_000
 MINUTE: Final = 60_000

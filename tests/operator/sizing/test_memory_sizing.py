@@ -27,7 +27,7 @@ from s3sink_operator.sizing.memory_sizing import (
 )
 from sink_job.api import memory_budget
 from sink_job.api.enums import MemoryMode
-from sink_job.api.quantities import GI, MI
+from sink_job.api.units.quantities import GI, MI
 
 NOW = 1_760_000_000_000
 SMALL = SizingInputs(slots=2, part_size=25 * MI)

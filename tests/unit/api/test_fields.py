@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sink_job.api.reserved_properties import KAFKA_OWNED
+from sink_job.api.rules.reserved_properties import KAFKA_OWNED
 from tests.unit.api.manifests import ABSENT, HOURLY, TIME, accepted, spec_errors
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sink_job.api import memory_budget
 from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.format_section import FormatSpec, ParquetSpec
-from sink_job.api.quantities import GI, MI
+from sink_job.api.sections.format_section import FormatSpec, ParquetSpec
+from sink_job.api.units.quantities import GI, MI
 
 cores = st.integers(1, 64)
 part_sizes = st.integers(5 * MI, 2 * GI)

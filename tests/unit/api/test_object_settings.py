@@ -7,7 +7,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.api.compressions import LEVELS
 from sink_job.api.enums import (
     CompressionCodec,
     ConverterType,
@@ -16,10 +15,11 @@ from sink_job.api.enums import (
     RotationScope,
     TimestampExtractor,
 )
-from sink_job.api.format_section import AvroSpec, BytesSpec, CompressionSpec, FormatSpec, ParquetSpec
-from sink_job.api.job_sections import KeySettings, PartitionerSpec, RotationSpec
-from sink_job.api.quantities import DAY, GI, MI
+from sink_job.api.rules.compressions import LEVELS
+from sink_job.api.sections.format_section import AvroSpec, BytesSpec, CompressionSpec, FormatSpec, ParquetSpec
+from sink_job.api.sections.job_sections import KeySettings, PartitionerSpec, RotationSpec
 from sink_job.api.spec import ObjectSettings
+from sink_job.api.units.quantities import DAY, GI, MI
 from tests.unit.api.manifests import HOURLY, accepted
 
 _TEXT = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=12)

@@ -7,8 +7,8 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from sink_job.api.job_sections import KafkaSpec
-from sink_job.api.reserved_properties import is_secret
+from sink_job.api.rules.reserved_properties import is_secret
+from sink_job.api.sections.job_sections import KafkaSpec
 from sink_job.api.spec import ObjectSettings
 from tests.unit.api.manifests import accepted, spec_errors
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sink_job.api.quantities import GI
+from sink_job.api.units.quantities import GI
 from sink_job.cli.main import main
 
 MANIFEST = """

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import ConverterType, OutputFormat
-from sink_job.api.format_section import BytesSpec, FormatSpec
+from sink_job.api.sections.format_section import BytesSpec, FormatSpec
 from sink_job.codecs.formats import row_encoder
 
 

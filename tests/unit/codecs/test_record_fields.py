@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.enums import ConverterType, OnNullValue
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.required_columns import required_columns
 from sink_job.connect.errors import UnknownSchema

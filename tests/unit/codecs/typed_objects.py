@@ -16,7 +16,7 @@ import fastavro
 import pyarrow as pa
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.format_section import CompressionSpec, FormatSpec
+from sink_job.api.sections.format_section import CompressionSpec, FormatSpec
 from sink_job.avro.converter import AvroDecoder
 from sink_job.avro.from_connect import avro_schema
 from sink_job.codecs.containers import container_encoder

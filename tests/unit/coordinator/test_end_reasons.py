@@ -17,7 +17,7 @@ from sink_job.api.errors import (
     SinkError,
     TransientError,
 )
-from sink_job.api.operator_sections import OffsetResetSpec
+from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.ownership import Owner, claim_ledger
 from sink_job.ledger.state import LedgerState, Record

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sink_job.api.job_sections import RotationSpec, RoundsSpec
+from sink_job.api.sections.job_sections import RotationSpec, RoundsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.planner import INITIAL_RECORDS, PartitionView, is_close_due, plan
 from sink_job.ledger.state import OffsetChecksum, OpenObject, PartitionState

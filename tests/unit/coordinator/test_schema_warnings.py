@@ -12,8 +12,8 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from sink_job.api.job_sections import ErrorsSpec
-from sink_job.api.schema_section import BareValueSettings
+from sink_job.api.sections.job_sections import ErrorsSpec
+from sink_job.api.sections.schema_section import BareValueSettings
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import RegisteredSchema

@@ -9,7 +9,7 @@ import pytest
 
 from sink_job.api.allocation import Allocation
 from sink_job.api.memory_budget import divide
-from sink_job.api.quantities import GI, MI
+from sink_job.api.units.quantities import GI, MI
 from sink_job.coordinator.progress import Progress
 from sink_job.driver.live_allocation import ALLOCATION_FILE, LiveAllocation, allocation_file
 from tests.unit.api.manifests import accepted

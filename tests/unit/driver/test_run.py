@@ -11,8 +11,8 @@ import pytest
 
 from sink_job.api.errors import DataError, LedgerFenced, SinkError, TransientError
 from sink_job.api.parser import load_sink
-from sink_job.api.quantities import GI, MI
 from sink_job.api.spec import Sink
+from sink_job.api.units.quantities import GI, MI
 from sink_job.driver import logs, machine, run
 from sink_job.driver.secret_registry import SECRETS
 from sink_job.driver.signals import StopSignals

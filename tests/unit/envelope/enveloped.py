@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from sink_job.api.enums import OnNullValue, SchemaCompatibility
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.avro.encoder import TIMESTAMP_MS
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline

@@ -8,8 +8,8 @@ from typing import Any
 
 import fastavro
 
-from sink_job.api.job_sections import ErrorsSpec
-from sink_job.api.schema_section import INFERRED_ID, BareValueSettings
+from sink_job.api.sections.job_sections import ErrorsSpec
+from sink_job.api.sections.schema_section import INFERRED_ID, BareValueSettings
 from sink_job.avro.from_connect import avro_schema
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema

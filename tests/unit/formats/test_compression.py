@@ -7,7 +7,7 @@ import random
 import pytest
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.format_section import CompressionSpec, FormatSpec
+from sink_job.api.sections.format_section import CompressionSpec, FormatSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.codecs.formats import with_library
 from sink_job.formats.compression import Zstd, compression_of, zstd

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.format_section import CompressionSpec, FormatSpec
+from sink_job.api.sections.format_section import CompressionSpec, FormatSpec
 from sink_job.avro.container import AvroContainer, avro_codec, sync_marker
 from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.datum_rows import LengthPrefixed, datums

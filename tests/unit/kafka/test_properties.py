@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sink_job.api.errors import SecretNotFound
-from sink_job.api.job_sections import KafkaSpec
+from sink_job.api.sections.job_sections import KafkaSpec
 from sink_job.kafka.properties import KafkaProperties
 
 LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="app" password="s3cr3t-word";'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from sink_job.api.job_sections import KeySettings
+from sink_job.api.sections.job_sections import KeySettings
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.generations import (

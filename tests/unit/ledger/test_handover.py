@@ -14,7 +14,7 @@ import pytest
 
 from sink_job.api.enums import CompressionCodec, PartitionerType, RotationScope
 from sink_job.api.errors import ConfigurationError, LedgerFenced, OwnershipConflict, UnsupportedStore
-from sink_job.api.operator_sections import OffsetResetSpec
+from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition

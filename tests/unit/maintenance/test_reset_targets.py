@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.operator_sections import OffsetResetSpec
+from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.maintenance.reset_targets import LogBounds, ResetContext, request_digest, resolve_targets
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.format_section import CompressionSpec, FormatSpec
 from sink_job.api.memory_budget import max_bloom_filter
+from sink_job.api.sections.format_section import CompressionSpec, FormatSpec
 from sink_job.avro.encoder import datum_encoder
 from sink_job.avro.to_connect import ENUM
 from sink_job.connect.output_settings import DatumSettings

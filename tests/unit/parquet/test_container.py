@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.format_section import CompressionSpec, FormatSpec, ParquetSpec
+from sink_job.api.sections.format_section import CompressionSpec, FormatSpec, ParquetSpec
 from sink_job.avro.encoder import datum_encoder
 from sink_job.avro.to_connect import ENUM
 from sink_job.codecs.containers import container_encoder

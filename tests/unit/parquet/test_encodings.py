@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sink_job.api.enums import OutputFormat
-from sink_job.api.format_section import FormatSpec, ParquetSpec
+from sink_job.api.sections.format_section import FormatSpec, ParquetSpec
 from sink_job.avro.encoder import datum_encoder
 from sink_job.codecs.containers import container_encoder
 from sink_job.connect.output_settings import DatumSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sink_job.api.date_pattern import pattern_elements
+from sink_job.api.units.date_pattern import pattern_elements
 from sink_job.partitioning.date_format import compile_elements
 from sink_job.partitioning.time_zones import zone
 from tests.unit.rotation.clocks import at

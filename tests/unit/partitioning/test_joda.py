@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sink_job.api.date_pattern import pattern_elements
+from sink_job.api.units.date_pattern import pattern_elements
 from sink_job.partitioning import iso8601
 from sink_job.partitioning.date_format import compile_elements
 from sink_job.partitioning.time_zones import DAY, HOUR, zone

@@ -9,8 +9,8 @@ import pytest
 
 from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.format_section import FormatSpec
-from sink_job.api.schema_section import SchemaSpec
+from sink_job.api.sections.format_section import FormatSpec
+from sink_job.api.sections.schema_section import SchemaSpec
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.registry.bare_values import BareValueSchema, bare_value_schema
 from sink_job.registry.client import open_schemas

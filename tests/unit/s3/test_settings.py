@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sink_job.api.errors import SecretNotFound
-from sink_job.api.job_sections import S3Spec
+from sink_job.api.sections.job_sections import S3Spec
 from sink_job.s3 import S3Settings, connect
 
 SPEC = {

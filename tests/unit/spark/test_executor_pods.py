@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from s3sink_operator.objects.spark_properties import properties_file
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.quantities import MI
+from sink_job.api.units.quantities import MI
 from sink_job.spark.conf import SparkSettings, spark_conf
 from sink_job.spark.executor_pods import ExecutorConfig, parse_properties, read_executor_config
 

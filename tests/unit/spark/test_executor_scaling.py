@@ -6,7 +6,7 @@ from unittest.mock import Mock, call
 
 import pytest
 
-from sink_job.api.quantities import MI
+from sink_job.api.units.quantities import MI
 from sink_job.spark.executor_pods import ExecutorConfig
 from sink_job.spark.executor_scaling import ExecutorScaler
 

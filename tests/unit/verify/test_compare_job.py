@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from sink_job.api.errors import DataLoss
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import KafkaAdmin, TopicInfo

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
-from sink_job.api.format_section import CompressionSpec, FormatSpec
+from sink_job.api.sections.format_section import CompressionSpec, FormatSpec
 from sink_job.codecs.containers import container_encoder
 from sink_job.connect.schema import Schema
 from sink_job.formats.datum_rows import LengthPrefixed

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from sink_job.api.enums import OnNullValue
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.converters.base import ValueConverter

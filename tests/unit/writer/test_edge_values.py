@@ -17,7 +17,7 @@ import pytest
 
 from sink_job.api.enums import ConverterType as Of
 from sink_job.api.enums import OutputFormat
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.arrow import columnar
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.schema_stores import SchemaStores

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import SchemaCompatibility
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.avro.to_connect import connect_schema, parse_registered
 from sink_job.connect.json_encoder import json_text
 from sink_job.connect.schema import Schema, schema_id

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.enums import OnNullValue
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.required_columns import required_columns
 from sink_job.partitioning.object_keys import extension

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from sink_job.api.enums import SchemaIdLocation
-from sink_job.api.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.required_columns import required_columns
 from sink_job.writer.record_pipeline import RecordPipeline

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import OutputFormat
-from sink_job.api.format_section import FormatSpec, ParquetSpec
 from sink_job.api.memory_budget import PER_INDEX, encoding_memory, max_index
-from sink_job.api.quantities import MI
+from sink_job.api.sections.format_section import FormatSpec, ParquetSpec
+from sink_job.api.units.quantities import MI
 from sink_job.writer import size_limits
 from sink_job.writer.size_limits import EncodedSize, SizeLimits, check_ranges, is_checked
 from tests.unit.rotation.settings import object_settings

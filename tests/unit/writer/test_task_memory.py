@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from sink_job.api import memory_budget
 from sink_job.api.enums import OnNullValue
-from sink_job.api.job_sections import KeySettings
-from sink_job.api.quantities import GI, MI
+from sink_job.api.sections.job_sections import KeySettings
 from sink_job.api.spec import ObjectSettings
+from sink_job.api.units.quantities import GI, MI
 from sink_job.s3 import S3Settings
 from sink_job.tasks.parameters import RoundParameters
 from sink_job.writer import task_attempt

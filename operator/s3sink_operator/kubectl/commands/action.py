@@ -14,7 +14,7 @@ from s3sink_operator.kubectl.commands.arguments import add_name, add_output, pri
 from s3sink_operator.kubectl.console import fail, note, write, write_json
 from s3sink_operator.kubectl.wait import WaitResult, wait_for
 from s3sink_operator.types import Json
-from sink_job.api.quantities import parse_duration
+from sink_job.api.units.quantities import parse_duration
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:

@@ -11,8 +11,8 @@ from s3sink_operator.kubectl.client import RESOURCE, Kubectl
 from s3sink_operator.kubectl.commands.action import add_arguments, new_nonce, run_action
 from s3sink_operator.kubectl.commands.arguments import Commands
 from s3sink_operator.kubectl.console import fail
-from sink_job.api import unsupported
 from sink_job.api.enums import OnExisting, ResetTo
+from sink_job.api.rules import unsupported
 
 
 def add_parser(commands: Commands, common: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.enums import ConverterType, OutputFormat, UnknownFields
-from sink_job.api.schema_section import INFERRED_ID
+from sink_job.api.sections.schema_section import INFERRED_ID
 from sink_job.codecs.converters import converter_for
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from sink_job.api.enums import ApicurioIdType, RegistryType, SchemaIdLocation, SubjectNameStrategy
 from sink_job.api.errors import SecretNotFound
-from sink_job.api.registry_section import RegistrySpec, check_registry
+from sink_job.api.sections.registry_section import RegistrySpec, check_registry
 from sink_job.registry.settings import RegistrySettings
 from tests.unit.api.manifests import spec_errors
 

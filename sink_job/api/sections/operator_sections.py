@@ -12,8 +12,8 @@ from pydantic import Field, StrictInt
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import ExecutorMode, MemoryMode, OnExisting, ResetTo, ScalingMode
 from sink_job.api.field_types import ObjectName, TopicName
-from sink_job.api.quantities import GI, MI, Size
-from sink_job.api.timestamps import Timestamp
+from sink_job.api.units.quantities import GI, MI, Size
+from sink_job.api.units.timestamps import Timestamp
 
 # Never printed: the environment of a container may contain secrets.
 PodTemplate = Annotated[

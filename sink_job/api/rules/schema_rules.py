@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sink_job.api.enums import ConverterType, SchemaCompatibility
 from sink_job.api.field_errors import FieldError, Path
-from sink_job.api.schema_section import LANGUAGES, SchemaSpec
+from sink_job.api.sections.schema_section import LANGUAGES, SchemaSpec
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import Field, StrictBool, StrictInt
 
 from sink_job.api.base_model import SpecModel, description
-from sink_job.api.compressions import COMPRESSIONS, LEVELS
 from sink_job.api.enums import (
     CompressionCodec,
     ConverterType,
@@ -21,9 +20,10 @@ from sink_job.api.enums import (
     UnknownFields,
 )
 from sink_job.api.field_types import Extension, FieldPath
-from sink_job.api.quantities import MI, Size
-from sink_job.api.registry_section import RegistrySpec
-from sink_job.api.schema_section import SchemaSpec
+from sink_job.api.rules.compressions import COMPRESSIONS, LEVELS
+from sink_job.api.sections.registry_section import RegistrySpec
+from sink_job.api.sections.schema_section import SchemaSpec
+from sink_job.api.units.quantities import MI, Size
 
 S = TypeVar("S", bound=SpecModel)
 

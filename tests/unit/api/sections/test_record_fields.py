@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sink_job.api.record_fields import FieldReference, FieldSource
+from sink_job.api.sections.record_fields import FieldReference, FieldSource
 from tests.unit.api.manifests import HOURLY, accepted, spec_errors
 
 KEY_TEXT: dict[str, object] = {"spec.format.keyConverter": "Text"}

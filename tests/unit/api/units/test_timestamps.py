@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sink_job.api.errors import InvalidSpec
-from sink_job.api.operator_sections import OffsetResetSpec
-from sink_job.api.timestamps import MAX_TIMESTAMP, parse_timestamp
+from sink_job.api.sections.operator_sections import OffsetResetSpec
+from sink_job.api.units.timestamps import MAX_TIMESTAMP, parse_timestamp
 from sink_job.maintenance.reset_targets import request_digest
 from tests.unit.api.manifests import accepted
 

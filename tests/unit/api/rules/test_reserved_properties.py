@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sink_job.api.reserved_properties import KAFKA_OWNED, SPARK_OWNED
+from sink_job.api.rules.reserved_properties import KAFKA_OWNED, SPARK_OWNED
 from tests.unit.api.manifests import accepted, spec_errors
 
 

@@ -36,9 +36,9 @@ from sink_job.api.field_types import (
     TopicsPattern,
     is_loopback,
 )
-from sink_job.api.quantities import DAY, GI, MI, SECOND, Duration, Size
-from sink_job.api.reserved_properties import redacted
-from sink_job.api.secret_refs import SecretKey, SecretRef
+from sink_job.api.rules.reserved_properties import redacted
+from sink_job.api.sections.secret_refs import SecretKey, SecretRef
+from sink_job.api.units.quantities import DAY, GI, MI, SECOND, Duration, Size
 
 _SAFE_INTEGER = 2**53 - 1
 

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.compressions import COMPRESSIONS, LEVELS, has_levels
 from sink_job.api.enums import (
     ConverterType,
     DecimalFormat,
@@ -24,15 +23,16 @@ from sink_job.api.enums import (
     TimestampFormat,
     Tolerance,
 )
-from sink_job.api.envelope_rules import check_envelope
 from sink_job.api.field_errors import FieldError, Path, shown
-from sink_job.api.json_values_rules import check_json_values, has_json_schema
-from sink_job.api.quantities import format_duration, format_size
-from sink_job.api.record_fields import check_record_fields
-from sink_job.api.registry_section import check_registry
-from sink_job.api.reserved_properties import kafka_property_error, kafka_secret_error, spark_property_error
-from sink_job.api.s3_limits import MAX_PARTS
-from sink_job.api.schema_rules import check_schema
+from sink_job.api.rules.compressions import COMPRESSIONS, LEVELS, has_levels
+from sink_job.api.rules.envelope_rules import check_envelope
+from sink_job.api.rules.json_values_rules import check_json_values, has_json_schema
+from sink_job.api.rules.reserved_properties import kafka_property_error, kafka_secret_error, spark_property_error
+from sink_job.api.rules.schema_rules import check_schema
+from sink_job.api.sections.record_fields import check_record_fields
+from sink_job.api.sections.registry_section import check_registry
+from sink_job.api.units.quantities import format_duration, format_size
+from sink_job.api.units.s3_limits import MAX_PARTS
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec

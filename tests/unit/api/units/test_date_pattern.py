@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.api.date_pattern import LETTERS, PatternElement, check_path_format, pattern_elements
+from sink_job.api.units.date_pattern import LETTERS, PatternElement, check_path_format, pattern_elements
 
 LETTER_RUNS = st.builds(lambda letter, width: letter * width, st.sampled_from(LETTERS), st.integers(1, 6))
 TEXTS = st.text(st.sampled_from("abcyear=-_'é "), min_size=1, max_size=8).filter(lambda text: text.strip("'"))

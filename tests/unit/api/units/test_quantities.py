@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.api.job_sections import RotationSpec
-from sink_job.api.quantities import DAY, format_duration, format_size, parse_duration, parse_size
+from sink_job.api.sections.job_sections import RotationSpec
+from sink_job.api.units.quantities import DAY, format_duration, format_size, parse_duration, parse_size
 
 
 @given(st.integers(0, 36_500 * DAY))

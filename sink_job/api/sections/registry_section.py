@@ -13,7 +13,7 @@ from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import ApicurioIdType, RegistryType, SchemaIdLocation, SubjectNameStrategy, UnknownIds
 from sink_job.api.field_errors import FieldError, Path, shown
 from sink_job.api.field_types import Region, TextValidator, is_loopback
-from sink_job.api.secret_refs import SecretKey, SecretRef
+from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 
 
 def check_registry_url(text: str) -> None:

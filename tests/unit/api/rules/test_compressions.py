@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from sink_job.api.compressions import COMPRESSIONS
 from sink_job.api.enums import CompressionCodec, OutputFormat
+from sink_job.api.rules.compressions import COMPRESSIONS
 from tests.unit.api.manifests import accepted, spec_errors
 
 HAVE = {

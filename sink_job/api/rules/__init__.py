@@ -1,0 +1,1 @@
+"""The rules for a manifest that concern more than one field."""
