@@ -38,10 +38,10 @@ def data_check(avro: AvroType, schema: Schema, settings: DatumSettings) -> Check
 
     Raises NotColumnar if the type is not read column-wise.
     """
-    return _Compiler(settings).check(avro, schema, ())
+    return _ColumnCheckCompiler(settings).check(avro, schema, ())
 
 
-class _Compiler:
+class _ColumnCheckCompiler:
     def __init__(self, settings: DatumSettings) -> None:
         self._settings = settings
 

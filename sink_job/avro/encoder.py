@@ -85,13 +85,13 @@ def datum_encoder(schema: Schema, settings: DatumSettings, *, limited: bool = Tr
 
 def value_encoder(schema: Schema, settings: DatumSettings, *, limited: bool = True) -> Encode:
     """The same for a value that is part of another one."""
-    compiler = _Compiler(settings, limited=limited)
+    compiler = _AvroEncoderCompiler(settings, limited=limited)
     encode = compiler.encode(schema, {})
     compiler.check_defaults()
     return encode
 
 
-class _Compiler:
+class _AvroEncoderCompiler:
     def __init__(self, settings: DatumSettings, *, limited: bool) -> None:
         self._settings = settings
         self._limited = limited

@@ -35,7 +35,7 @@ class DatumReader:
 
     def __init__(self, avro: AvroType) -> None:
         """Raises InvalidSchema for a type with an array whose items have no bytes: a few bytes could be 2^60 items."""
-        self._read = _Compiler().compile(avro)
+        self._read = _AvroRowCompiler().compile(avro)
 
     def read(self, data: bytes) -> object:
         """The value of a datum. Raises ValueError with the reason if `data` is not one datum of the type."""
@@ -121,7 +121,7 @@ class _Later:
         return self.function(data, at)
 
 
-class _Compiler:
+class _AvroRowCompiler:
     """Compiles the functions of a type."""
 
     def __init__(self) -> None:

@@ -73,7 +73,7 @@ def connect_schema(avro: AvroType, version: int | None = None, extension: Extens
     if avro.kind == "null":
         raise _unsupported("a null that is not in a union")
     with rejecting("the Avro schema"):
-        return _Translation(extension).schema(avro, version=version, top=True)
+        return _AvroTranslation(extension).schema(avro, version=version, top=True)
 
 
 class _Builder:
@@ -108,7 +108,7 @@ class _Builder:
         )
 
 
-class _Translation:
+class _AvroTranslation:
     def __init__(self, extension: Extension) -> None:
         self.extension = extension
         self.limits = Limits()

@@ -79,10 +79,10 @@ def json_encoder(schema: Schema, options: JsonOptions = DEFAULT_OPTIONS) -> Enco
 
     The function raises InvalidValue if the value does not conform to its schema, and RecursionError.
     """
-    return _Compiler(options).encode(schema, {})
+    return _JsonEncoderCompiler(options).encode(schema, {})
 
 
-class _Compiler:
+class _JsonEncoderCompiler:
     """Compiles schemas. `scope` has the function of each enclosing struct by the struct's name."""
 
     def __init__(self, options: JsonOptions) -> None:

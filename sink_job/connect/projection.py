@@ -80,7 +80,7 @@ def projector(source: Schema, target: Schema) -> Project:
 
 def _compiled(pair: tuple[Schema, Schema]) -> Project:
     try:
-        return _Projection().project(*pair, "", {}, {})
+        return _ValueProjection().project(*pair, "", {}, {})
     except RecursionError:
         raise InvalidSchema("the schema is nested too deeply") from None
 
@@ -96,7 +96,7 @@ _Structs = Mapping[str, Schema]
 """The enclosing structs by name."""
 
 
-class _Projection:
+class _ValueProjection:
     def __init__(self) -> None:
         self.started: dict[tuple[Schema, Schema], Later[object]] = {}
         """The functions of pairs of structs, so that a reference to one of an enclosing pair ends."""

@@ -182,7 +182,7 @@ class RegisteredConverter:
         tombstones = null_mask(values)
         rows = np.arange(len(values)) if tombstones is None else np.flatnonzero(~tombstones)
         in_wire_format = self._in_wire_format(values, rows, tombstones, source)
-        batch = _Batch(len(values), self._fields)
+        batch = _RegisteredBatch(len(values), self._fields)
         unresolved = self._unresolved(in_wire_format, rows, source)
         end = unresolved[0][0] if unresolved else len(values)
         batch.reject((int(rows[row]), reason) for row, reason in in_wire_format.rejected)
@@ -252,7 +252,7 @@ class RegisteredConverter:
 
     def _decode(
         self,
-        batch: _Batch,
+        batch: _RegisteredBatch,
         schema_id: str,
         source: BatchSource,
         payload: pa.BinaryArray,
@@ -307,7 +307,7 @@ def text_size(registered: RegisteredSchema) -> int:
     return len(registered.text) + sum(len(reference.text) for reference in registered.references)
 
 
-class _Batch:
+class _RegisteredBatch:
     """Collects the results of the groups of a batch with `size` rows."""
 
     def __init__(self, size: int, fields: tuple[str, ...]) -> None:

@@ -35,7 +35,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _ConnectJsonReader:
     """Reads payloads of one schema. `size` is that of its compiled form in bytes. `read` returns the value of a
     payload and `write` its row; both raise ValueError. A null has no text. `columns` extracts the requested
     fields of values."""
@@ -65,7 +65,7 @@ class ConnectJsonConverter:
         self._reader = cached_by_size(self._reader_for, lambda _, reader: reader.size)
 
     def convert(self, values: pa.BinaryArray, source: BatchSource | None = None) -> Converted:
-        batch = _Batch(len(values), self._fields)
+        batch = _ConnectJsonBatch(len(values), self._fields)
         for row, value in enumerate(values.to_pylist()):
             if value is None:
                 batch.nulls[row] = True
@@ -102,7 +102,7 @@ class ConnectJsonConverter:
         to_json, text = json_encoder(schema, self._options), TextLimit(schema).encode
         return lambda value, size: text(to_json(value), size)
 
-    def _read(self, batch: _Batch, row: int, value: bytes) -> None:
+    def _read(self, batch: _ConnectJsonBatch, row: int, value: bytes) -> None:
         """Raises ValueError with the reason if the value is rejected."""
         error = utf8_error(value)
         if error:
@@ -115,21 +115,23 @@ class ConnectJsonConverter:
         found = reader.read(payload)
         batch.add(row, reader, found, b"" if found is None else reader.write(payload, found))
 
-    def _reader_for(self, text: bytes) -> _Reader:
+    def _reader_for(self, text: bytes) -> _ConnectJsonReader:
         """Raises InvalidSchema."""
         with rejecting("the schema of the envelope"):
             return self._compiled(text)
 
-    def _compiled(self, text: bytes) -> _Reader:
+    def _compiled(self, text: bytes) -> _ConnectJsonReader:
         schema = envelope_schema(text)
         if schema is None and self._datums is not None:
             raise InvalidSchema(f"the envelope has no schema, which the output {self._datums.output} requires")
         if schema is None:
             extraction = Extraction(self._fields)
-            return _Reader(None, 1, lambda payload: _without_schema(extraction, payload), _as_it_is, extraction.columns)
+            return _ConnectJsonReader(
+                None, 1, lambda payload: _without_schema(extraction, payload), _as_it_is, extraction.columns
+            )
         write = self._write(schema)
         schema_fields.columns([], schema, self._fields)  # an invalid default is a property of the schema
-        return _Reader(
+        return _ConnectJsonReader(
             schema,
             size=len(text) + compiled_size(schema),
             read=payload_reader(schema),
@@ -142,7 +144,7 @@ _ReadRow = Callable[[bytes], bytes]
 """From a payload to the row of the object."""
 
 
-def _projecting(reader: _Reader, target: Schema, write: Callable[[object, int], bytes]) -> _ReadRow:
+def _projecting(reader: _ConnectJsonReader, target: Schema, write: Callable[[object, int], bytes]) -> _ReadRow:
     """Projected rows have no limit: they are written after rejections."""
     assert reader.schema is not None, "a value without a schema is not projected"
     project = projector(reader.schema, target)
@@ -158,7 +160,7 @@ def _as_it_is(payload: bytes, _: object) -> bytes:
     return msgspec.json.format(payload, indent=-1) if b"\n" in payload or b"\r" in payload else payload
 
 
-class _Batch:
+class _ConnectJsonBatch:
     """Collects the rows of a batch with `size` rows."""
 
     def __init__(self, size: int, fields: tuple[str, ...]) -> None:
@@ -166,10 +168,10 @@ class _Batch:
         self.nulls = np.zeros(size, np.bool_)
         self.rejected: Rejections = []
         self._fields = fields
-        self._groups: dict[int, tuple[_Reader, list[int], list[object]]] = {}
+        self._groups: dict[int, tuple[_ConnectJsonReader, list[int], list[object]]] = {}
         """The readers of the batch by their id, and the rows and values of each."""
 
-    def add(self, row: int, reader: _Reader, value: object, text: bytes) -> None:
+    def add(self, row: int, reader: _ConnectJsonReader, value: object, text: bytes) -> None:
         self.texts[row] = text
         self.nulls[row] = value is None
         _, rows, values = self._groups.setdefault(id(reader), (reader, [], []))

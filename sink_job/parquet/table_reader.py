@@ -54,7 +54,7 @@ class ParquetTableReader:
             typed(each, self.arrow_schema.field(number)) for number, each in enumerate(column_types(record))
         ]
         self._columns = DataReader(avro) if _is_by_column(avro, 0) else None
-        self._rows = _Rows(avro)
+        self._rows = _RowColumns(avro)
 
     def table(self, datums: pa.BinaryArray) -> pa.Table:
         """The table of `datums`, none of which is null: data of `avro_schema(schema, settings)` that a converter has
@@ -92,7 +92,7 @@ _NESTED: Final = {"record", "array", "map", "union"}
 _Plain = Callable[[Any], Any]
 
 
-class _Rows:
+class _RowColumns:
     """Reads data row-wise."""
 
     def __init__(self, avro: AvroType) -> None:

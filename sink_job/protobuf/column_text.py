@@ -38,10 +38,10 @@ Pick = Callable[[list[pa.Array]], pa.Array]
 
 def message_texts(message: Descriptor, schema: Schema, options: JsonOptions) -> Texts:
     """Raises NotColumnar."""
-    return _Compiler(options).message(message, schema)
+    return _ColumnTextCompiler(options).message(message, schema)
 
 
-class _Compiler:
+class _ColumnTextCompiler:
     def __init__(self, options: JsonOptions) -> None:
         self._options = options
 

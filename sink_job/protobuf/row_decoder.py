@@ -70,11 +70,11 @@ _MAX_SCALE: Final = 10_000
 def converter(message: Descriptor) -> Convert:
     """A function that turns messages of a type into values of Connect."""
     if message.full_name in WRAPPERS:
-        return _Compiler().single(message.fields_by_name["value"])
-    return _Compiler().message(message)
+        return _ProtobufRowCompiler().single(message.fields_by_name["value"])
+    return _ProtobufRowCompiler().message(message)
 
 
-class _Compiler:
+class _ProtobufRowCompiler:
     def __init__(self) -> None:
         self._messages: dict[str, Later[object]] = {}
 

@@ -104,7 +104,7 @@ def connect_schema(message: Descriptor, version: int | None = None) -> Schema:
     """
     if message.full_name in WRAPPERS:
         return Schema(_wrapped(message), version=version)
-    return _Translation(message).message(message, version=version)
+    return _ProtobufTranslation(message).message(message, version=version)
 
 
 def _wrapped(message: Descriptor) -> SchemaType:
@@ -115,7 +115,7 @@ def _wrapped(message: Descriptor) -> SchemaType:
     return _SCALARS[fields["value"]]
 
 
-class _Translation:
+class _ProtobufTranslation:
     def __init__(self, root: Descriptor) -> None:
         self.names = _names(root)
         self.limits = Limits()

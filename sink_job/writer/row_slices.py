@@ -42,10 +42,10 @@ def row_slices(prepared: PreparedBatch, choices: Sequence[RowSelection]) -> Iter
     encoded = prepared.encoded
     if prepared.projection is not None:
         encoded = prepared.projection.replace(encoded, choices)
-    whole = _Rows(encoded, prepared.rows.offsets)
+    whole = _BatchRows(encoded, prepared.rows.offsets)
     scattered = [rows for _, rows in choices if not isinstance(rows, slice)]
     together = np.concatenate(scattered) if scattered else np.zeros(0, np.intp)
-    gathered = _Rows(encoded.take(pa.array(together)), prepared.rows.offsets[together]) if scattered else whole
+    gathered = _BatchRows(encoded.take(pa.array(together)), prepared.rows.offsets[together]) if scattered else whole
     at = 0
     for _, rows in choices:
         if isinstance(rows, slice):
@@ -56,7 +56,7 @@ def row_slices(prepared: PreparedBatch, choices: Sequence[RowSelection]) -> Iter
             at += len(rows)
 
 
-class _Rows:
+class _BatchRows:
     """Adjacent rows."""
 
     def __init__(self, in_wire_format: pa.BinaryArray, offsets: Integers) -> None:

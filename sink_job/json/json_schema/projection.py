@@ -61,7 +61,7 @@ def json_projector(source: Schema, target: Schema) -> ProjectJson:
 
 
 def _compiled(pair: tuple[Schema, Schema]) -> ProjectJson:
-    return _Projection().project(*pair, {}, {})
+    return _JsonTextProjection().project(*pair, {}, {})
 
 
 def _size(pair: tuple[Schema, Schema], _: ProjectJson) -> int:
@@ -71,7 +71,7 @@ def _size(pair: tuple[Schema, Schema], _: ProjectJson) -> int:
 _projector: Final = cached_by_size(_compiled, _size)
 
 
-class _Projection:
+class _JsonTextProjection:
     def __init__(self) -> None:
         self.started: dict[tuple[Schema, Schema], Later[object]] = {}
 

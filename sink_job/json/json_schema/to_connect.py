@@ -59,7 +59,7 @@ def json_connect_schema(registered: RegisteredSchema, *, optional_properties: bo
 
     Raises InvalidSchema if Connect has no equivalent."""
     resolver, node = read_document(registered)
-    translation = _Translation(optional_properties)
+    translation = _JsonSchemaTranslation(optional_properties)
     try:
         with rejecting("the JSON Schema"):
             schema = translation.schema(node, resolver)
@@ -79,7 +79,7 @@ class _Entered:
     is_referred: bool = False
 
 
-class _Translation:
+class _JsonSchemaTranslation:
     def __init__(self, optional_properties: bool) -> None:
         self.optional_properties = optional_properties
         self.limits = Limits()

@@ -57,7 +57,7 @@ class JsonDatumColumns:
     ) -> None:
         """`reads_any`: see `JsonDatums`. Raises NotColumnar, and InvalidSchema if the output cannot express the
         schema."""
-        compiler = _Compiler(settings, reader_of, reads_any)
+        compiler = _ColumnEncoderCompiler(settings, reader_of, reads_any)
         column = compiler.required(schema)
         if column.type is Any or schema.optional or schema.default is not None:
             raise NotColumnar("the values are read row-wise")
@@ -90,7 +90,7 @@ class JsonDatumColumns:
         )
 
 
-class _Compiler:
+class _ColumnEncoderCompiler:
     def __init__(self, settings: DatumSettings, reader_of: ReaderOf, reads_any: Callable[[Schema], bool]) -> None:
         self.max_fields = 1
         """The number of fields of the struct that has the most."""

@@ -40,7 +40,7 @@ class TextReading:
         self._find = unknown_finder(schema)
         self._is_bare_json = is_bare_json
         self._unknown = unknown
-        self._reader = _Reader(is_lenient=unknown is not UnknownFields.FAIL, is_bare_json=is_bare_json)
+        self._reader = _TypedReader(is_lenient=unknown is not UnknownFields.FAIL, is_bare_json=is_bare_json)
         self._read = self._reader.whole(schema)
 
     def read(self, text: bytes) -> object:
@@ -58,7 +58,7 @@ class TextReading:
         and also for an unknown property, which `read` has to handle."""
         if schema.name == COLUMN_NAME:
             return _no_property
-        return _Reader(is_lenient=False, is_bare_json=self._is_bare_json).whole(schema)
+        return _TypedReader(is_lenient=False, is_bare_json=self._is_bare_json).whole(schema)
 
     def reads_any(self, schema: Schema) -> bool:
         """Whether values of this type have another form in JSON than the type alone says."""
@@ -90,7 +90,7 @@ def _no_property(value: object) -> None:
         raise InvalidValue(f"{COLUMN} is the name of the column for unknown properties")
 
 
-class _Reader(JsonSchemaReader):
+class _TypedReader(JsonSchemaReader):
     def __init__(self, *, is_lenient: bool, is_bare_json: bool) -> None:
         super().__init__()
         self._is_lenient = is_lenient

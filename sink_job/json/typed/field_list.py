@@ -166,7 +166,7 @@ def field_list_lines(fields: Sequence[FieldType]) -> Iterator[str]:
 
 def fields_schema(fields: Sequence[FieldType]) -> Schema:
     """The schema of values under a field list. Raises InvalidSchema with the path of an invalid field."""
-    return _Translation().struct(fields, "", optional=False)
+    return _FieldListTranslation().struct(fields, "", optional=False)
 
 
 def registered_fields_schema(registered: RegisteredSchema) -> Schema:
@@ -174,7 +174,7 @@ def registered_fields_schema(registered: RegisteredSchema) -> Schema:
     return fields_schema(parse_fields(registered.text))
 
 
-class _Translation:
+class _FieldListTranslation:
     def __init__(self) -> None:
         self._limits = Limits()
 
