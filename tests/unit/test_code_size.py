@@ -1,0 +1,63 @@
+"""The limits of size that CONTRIBUTING.md gives: a file, a class and a function fit into a reader's head."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = sorted(path for folder in ("sink_job", "operator") for path in (ROOT / folder).rglob("*.py"))
+FILE, CLASS, ATTRIBUTES, FUNCTION, FOLDER = 500, 250, 12, 50, 20
+COLUMNS = {"AcceptedRows"}
+"""Classes that are a table: an attribute is a column of a batch."""
+
+
+def definitions(kinds: tuple[type[ast.stmt], ...]) -> Iterator[tuple[str, ast.stmt]]:
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, kinds):
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node
+
+
+def lines(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def attributes(node: ast.stmt) -> set[str]:
+    """What the methods of a class assign to `self`."""
+    return {
+        each.attr
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute)
+        and isinstance(each.ctx, ast.Store)
+        and isinstance(each.value, ast.Name)
+        and each.value.id == "self"
+    }
+
+
+def test_files_are_short() -> None:
+    assert [p for p in MODULES if len(p.read_text(encoding="utf-8").splitlines()) > FILE] == []
+
+
+def test_classes_are_short() -> None:
+    assert [at for at, node in definitions((ast.ClassDef,)) if lines(node) > CLASS] == []
+
+
+def test_objects_have_few_attributes() -> None:
+    assert [
+        at
+        for at, node in definitions((ast.ClassDef,))
+        if len(attributes(node)) > ATTRIBUTES and getattr(node, "name", "") not in COLUMNS
+    ] == []
+
+
+def test_functions_fit_a_screen() -> None:
+    assert [at for at, node in definitions((ast.FunctionDef, ast.AsyncFunctionDef)) if lines(node) > FUNCTION] == []
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent.relative_to(ROOT) for path in MODULES}), ids=str)
+def test_folders_have_few_modules(folder: Path) -> None:
+    assert len([p for p in (ROOT / folder).glob("*.py") if p.name != "__init__.py"]) <= FOLDER
