@@ -29,7 +29,7 @@ from sink_job.api.enums import ApicurioIdType, SchemaIdLocation
 from sink_job.api.sections.registry_section import WireFormatSettings
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Bytes, Codes, Integers, Mask
-from sink_job.converters.message_selector import name_selector
+from sink_job.converters.protobuf_message_index import name_selector
 from sink_job.records.fields import Rejections
 
 MAX_UNCOMPRESSED: Final = 64 * 1024 * 1024
@@ -96,7 +96,7 @@ class WireFormat:
         chooses_message: bool = False,
     ) -> None:
         """`use_id` is the kind of Apicurio's ids in values; None: content ids. `chooses_message`: a selector of the
-        message (`sink_job.converters.message_selector`) follows the id, also in a header. It is the start of each
+        message (`sink_job.converters.protobuf_message_index`) follows the id, also in a header. It is the start of each
         payload."""
         self._layout = layout
         self._id_in = id_in

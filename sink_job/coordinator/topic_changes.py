@@ -1,4 +1,4 @@
-"""New topics, new partitions and deleted topics while a driver runs."""
+"""New topics, new partitions, and topics that were deleted or created again, while a driver runs."""
 
 from __future__ import annotations
 

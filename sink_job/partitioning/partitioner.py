@@ -17,8 +17,9 @@ from sink_job.api.spec import ObjectSettings
 from sink_job.api.units.date_pattern import PatternElement, pattern_elements
 from sink_job.arrow.arrays import Codes, Indices, Integers, Mask, Times
 from sink_job.partitioning.date_format import compile_elements
+from sink_job.partitioning.time_buckets import TimeBuckets
 from sink_job.partitioning.time_zones import DAY, HOUR, ranked, zone
-from sink_job.partitioning.timestamp_extractor import TimeBuckets, field_times, kafka_times
+from sink_job.partitioning.timestamp_extractor import field_times, kafka_times
 from sink_job.records.batch import REJECTED, REJECTED_PATH
 from sink_job.records.fields import Rejections, elements, safe
 

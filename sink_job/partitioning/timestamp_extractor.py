@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.arrow import columns as arrow_columns
-from sink_job.arrow.arrays import Indices, Times
+from sink_job.arrow.arrays import Times
 from sink_job.partitioning import iso8601
-from sink_job.partitioning.time_zones import Zone, ranked
 from sink_job.records.fields import Rejections, shortened, unexpected_type
 
 LIMIT: Final = 2**62
@@ -96,24 +94,3 @@ def _text_time(text: str) -> int:
         return iso8601.parse(text)
     except ValueError as error:
         raise ValueError(f"holds {shortened(text)!r}: {error}") from None
-
-
-@dataclass(frozen=True)
-class TimeBuckets:
-    """The time buckets of paths: intervals of `duration` ms in the zone's local time."""
-
-    zone: Zone
-    duration: int
-
-    def of(self, times: Times) -> tuple[Indices, list[int]]:
-        """For each of `times` the index of its bucket, and the start (instant) of each distinct bucket.
-
-        The division of local time truncates toward zero, as in the connector: before 1970 the start of a bucket is its
-        end. The repeated hour of a clock change is one bucket. `times` must not be empty.
-        """
-        local = times + self.zone.offsets(times)
-        numbers = local // self.duration
-        if int(local.min()) < 0:
-            numbers += (local < 0) & (numbers * self.duration != local)
-        indexes, distinct = ranked(numbers)
-        return indexes, [self.zone.to_utc(int(number) * self.duration) for number in distinct]

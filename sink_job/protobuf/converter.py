@@ -1,7 +1,7 @@
 """Protobuf with a schema registry, or bare with one schema and message.
 
 A schema has several messages. A selector in front of each value chooses one
-(`sink_job.converters.message_selector`).
+(`sink_job.converters.protobuf_message_index`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from sink_job.connect.json_size import TextLimit
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema, Schema
 from sink_job.connect.schema_cache import cached_by_size
-from sink_job.converters import message_selector, schema_fields
+from sink_job.converters import protobuf_message_index, schema_fields
 from sink_job.converters.batch_split import halved, is_large
-from sink_job.converters.message_selector import FIRST, ReadSelector, Selector, read_indexes
 from sink_job.converters.projection import projected_texts
+from sink_job.converters.protobuf_message_index import FIRST, ReadSelector, Selector, read_indexes
 from sink_job.converters.registered import (
     Decoded,
     DecoderRows,
@@ -78,7 +78,7 @@ class ProtobufConverter(RegisteredConverter):
     def _decoders(self, schema: RegisteredSchema, payload: pa.BinaryArray) -> tuple[list[DecoderRows], Rejections]:
         if self._settings.wire_format is None:
             return super()._decoders(schema, payload)
-        selected, rejected = message_selector.split(payload, _READERS[self._settings.wire_format.layout])
+        selected, rejected = protobuf_message_index.split(payload, _READERS[self._settings.wire_format.layout])
         found = []
         for each in selected:
             try:
@@ -92,8 +92,8 @@ class ProtobufConverter(RegisteredConverter):
 
 _READERS: Final[dict[Layout, ReadSelector]] = {
     Layout.CONFLUENT: read_indexes,
-    Layout.GLUE: message_selector.read_position,
-    Layout.APICURIO: message_selector.read_name,
+    Layout.GLUE: protobuf_message_index.read_position,
+    Layout.APICURIO: protobuf_message_index.read_name,
 }
 
 

@@ -11,8 +11,8 @@ from typing import Final
 from s3sink_operator.kubectl.actions import ActionNotAllowed
 from s3sink_operator.kubectl.client import RESOURCE, Kubectl, KubectlError
 from s3sink_operator.kubectl.commands import (
-    change_state_command,
     explain_command,
+    lifecycle_commands,
     logs_command,
     reset_offsets_command,
     status_command,
@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     common = _kubectl_flags()
     status_command.add_parser(commands, common)
     explain_command.add_parser(commands, common)
-    change_state_command.add_parsers(commands, common)
+    lifecycle_commands.add_parsers(commands, common)
     reset_offsets_command.add_parser(commands, common)
     logs_command.add_parser(commands, common)
     return top

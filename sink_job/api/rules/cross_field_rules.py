@@ -24,7 +24,7 @@ from sink_job.api.enums import (
     Tolerance,
 )
 from sink_job.api.field_errors import FieldError, Path, shown
-from sink_job.api.rules.compressions import COMPRESSIONS, LEVELS, has_levels
+from sink_job.api.rules.compressions import compression_errors
 from sink_job.api.rules.envelope_rules import check_envelope
 from sink_job.api.rules.json_values_rules import check_json_values, has_json_schema
 from sink_job.api.rules.reserved_properties import kafka_property_error, kafka_secret_error, spark_property_error
@@ -183,31 +183,7 @@ def _schema_compatibility(spec: Spec) -> Iterator[FieldError]:
 
 
 _WITH_FORMS: Final = (ConverterType.AVRO, ConverterType.PROTOBUF, ConverterType.CONNECT_JSON)
-_COMPRESSION: Final[Path] = (*_FORMAT, "compression")
 _OUTPUT: Final[Path] = (*_FORMAT, "output")
-
-
-def _compression(spec: Spec) -> Iterator[FieldError]:
-    """Rejects a codec that the output does not have, and a level that the codec does not have."""
-    output, codec = spec.format.output, spec.format.compression.codec
-    path, level_path = (*_COMPRESSION, "codec"), (*_COMPRESSION, "level")
-    if codec not in COMPRESSIONS[output]:
-        message = f"{codec} cannot be used with the output {output}: it has {', '.join(COMPRESSIONS[output])}"
-        yield FieldError(path, message, (_OUTPUT,))
-        return
-    level = spec.format.compression.level
-    if level is None or "level" not in spec.format.compression.model_fields_set:
-        return
-    if not has_levels(output, codec):
-        having = [each for each in COMPRESSIONS[output] if has_levels(output, each)]
-        message = (
-            f"{level} has no effect: with the output {output}, {codec} has no levels, and {' and '.join(having)} "
-            f"{'has' if len(having) == 1 else 'have'}; remove it"
-        )
-        yield FieldError(level_path, message, (_OUTPUT, path))
-    elif not LEVELS[codec].lowest <= level <= LEVELS[codec].highest:
-        message = f"{level} is not a level of {codec}: use {LEVELS[codec].lowest} to {LEVELS[codec].highest}"
-        yield FieldError(level_path, message, (path,))
 
 
 def _forms_of_values(spec: Spec) -> Iterator[FieldError]:
@@ -405,7 +381,7 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     check_json_values,
     _forms_of_values,
     _schemas_of_objects,
-    _compression,
+    compression_errors,
     check_envelope,
     _forms_of_data,
     _sections_of_outputs,

@@ -8,7 +8,7 @@ from confluent_kafka.schema_registry.serde import SchemaId
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.converters.message_selector import Selector, read_indexes, split
+from sink_job.converters.protobuf_message_index import Selector, read_indexes, split
 
 
 def selected(*values: bytes) -> list[tuple[Selector, list[int], list[bytes]]]:

@@ -19,8 +19,9 @@ import pytest
 from sink_job.api.units.date_pattern import pattern_elements
 from sink_job.partitioning import iso8601
 from sink_job.partitioning.date_format import compile_elements
+from sink_job.partitioning.time_buckets import TimeBuckets
 from sink_job.partitioning.time_zones import DAY, HOUR, zone
-from sink_job.partitioning.timestamp_extractor import LIMIT, TimeBuckets
+from sink_job.partitioning.timestamp_extractor import LIMIT
 from sink_job.rotation.schedule import Schedule
 from tests.unit.rotation.clocks import ZONES
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sink_job.partitioning.time_buckets import TimeBuckets
 from sink_job.partitioning.time_zones import DAY, HOUR, zone
-from sink_job.partitioning.timestamp_extractor import LIMIT, TimeBuckets, field_times, kafka_times
+from sink_job.partitioning.timestamp_extractor import LIMIT, field_times, kafka_times
 from sink_job.records.fields import MISSING
 from tests.unit.rotation.clocks import ZONES, at
 

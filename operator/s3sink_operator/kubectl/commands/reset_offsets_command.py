@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from s3sink_operator.kubectl import actions
 from s3sink_operator.kubectl.client import RESOURCE, Kubectl
-from s3sink_operator.kubectl.commands.action import add_arguments, new_nonce, run_action
 from s3sink_operator.kubectl.commands.arguments import Commands
+from s3sink_operator.kubectl.commands.run_action import add_arguments, new_nonce, run_action
 from s3sink_operator.kubectl.console import fail
 from sink_job.api.enums import OnExisting, ResetTo
 from sink_job.api.rules import unsupported

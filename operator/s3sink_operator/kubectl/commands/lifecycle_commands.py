@@ -9,8 +9,8 @@ from typing import Final
 from s3sink_operator.kubectl import actions
 from s3sink_operator.kubectl.actions import Action
 from s3sink_operator.kubectl.client import RESOURCE, Kubectl
-from s3sink_operator.kubectl.commands.action import add_arguments, new_nonce, run_action
 from s3sink_operator.kubectl.commands.arguments import Commands
+from s3sink_operator.kubectl.commands.run_action import add_arguments, new_nonce, run_action
 from s3sink_operator.types import Json
 
 _ABOUT: Final = {

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.connect.errors import InvalidValue
-from sink_job.converters.message_selector import name_selector, read_name, read_position, split
+from sink_job.converters.protobuf_message_index import name_selector, read_name, read_position, split
 from sink_job.protobuf.converter import compiled
 from tests.unit.protobuf.protobuf_data import proto2, registered
 

@@ -2,7 +2,7 @@
 
 | layout | selector |
 |---|---|
-| Confluent | message indexes (`sink_job.converters.message_selector`) |
+| Confluent | the message index: positions from the outermost message in, after their number (varints) |
 | Glue | a varint: the position of the message among all messages of the schema, sorted by full name |
 | Apicurio | a message with the simple name of the message, after its length |
 
