@@ -1,8 +1,7 @@
-"""The report before the first round, and log lines about dropped records."""
+"""The report before the first round and after the rounds."""
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import msgspec
@@ -12,10 +11,9 @@ from sink_job.api.report import HangingTransactionReport, RunState
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.progress import Progress
-from sink_job.coordinator.rejections import log_rejected
 from sink_job.ledger.state import ClosedObject, Extent, LedgerState, OffsetChecksum, OpenObject, PartitionState
 from sink_job.rotation.types import OpenObjectState, RotationState
-from sink_job.tasks.write import RejectedRecord, TaskCounters, TaskResult
+from sink_job.tasks.write import TaskCounters, TaskResult
 from tests.unit.api.manifests import accepted
 
 NOW = 1_700_000_000_000
@@ -101,25 +99,3 @@ def test_a_report_has_the_present_hanging_transactions(tracker: Progress) -> Non
     assert tracker.report().hanging_transactions == [one]
     tracker.hanging([])
     assert tracker.report().hanging_transactions == []
-
-
-def rejected(offsets: range) -> TaskResult:
-    reported = tuple(RejectedRecord(offset, f"bad {offset}") for offset in offsets)
-    return TaskResult(STATE.partitions[str(TP)], TaskCounters(rejected=len(offsets)), rejected=reported[:10])
-
-
-def test_dropped_records_are_a_warning_with_the_first_offsets_and_how_many(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        log_rejected({TP: rejected(range(12, 1_300)), TopicPartition("flights", 1): rejected(range(0))})
-    assert [record.getMessage() for record in caplog.records] == [
-        "flights-0: dropped 1,288 rejected records (spec.errors.tolerance: All): offset 12: bad 12; offset 13: bad "
-        "13; offset 14: bad 14; and 1,285 more"
-    ]
-
-
-def test_a_single_dropped_record_is_logged_completely(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        log_rejected({TP: rejected(range(12, 13))})
-    assert [record.getMessage() for record in caplog.records] == [
-        "flights-0: dropped 1 rejected record (spec.errors.tolerance: All): offset 12: bad 12"
-    ]
