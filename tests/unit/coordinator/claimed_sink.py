@@ -40,7 +40,7 @@ class ClaimedSink:
         self.sink = load_sink(manifest("archive", "http://127.0.0.1:9", flush_size=5, **given))
         self.object_settings = self.sink.object_settings()
         self.memory = MemoryS3()
-        self.s3: S3Client = cast(Any, self.memory)
+        self.s3: S3Client = cast("Any", self.memory)
         self.kafka = FileConsumerGroup(log, folder / "group.json")
         self.discovery = TopicDiscovery(self.sink, self.kafka)
         self.root = ledger_root(self.sink.spec.s3.topics_dir, self.sink.sink_id)

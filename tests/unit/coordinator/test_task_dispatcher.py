@@ -157,13 +157,21 @@ def test_the_intent_of_a_round_is_written_before_its_tasks_run(dispatcher: Dispa
     assert seen == [{"log-0": (10, 15)}]
 
 
-def test_an_intent_covers_the_rounds_before_it_and_the_open_objects(dispatcher: Dispatcher) -> None:
+def test_an_intent_covers_the_rounds_before_it(dispatcher: Dispatcher) -> None:
     dispatcher.write(RoundPlan({TP: (10, 15)}, []))
-    later = with_partitions(dispatcher.state, {TP: read_up_to(15, open_object(4, 14)), OTHER: read_up_to(20)})
+    later = with_partitions(dispatcher.state, {TP: read_up_to(15), OTHER: read_up_to(20)})
     dispatcher.write(RoundPlan({TP: (15, 30)}, [OTHER]), later)
-    assert dispatcher.intended() == {"log-0": (4, 30), "log-1": (20, 20)}
+    assert dispatcher.intended() == {"log-0": (10, 30), "log-1": (20, 20)}
+    dispatcher.write(RoundPlan({TP: (10, 15)}, []))
+    assert dispatcher.intended() == {"log-0": (10, 30), "log-1": (20, 20)}
     stored, superseded = dispatcher.sink.ledger.intents()
-    assert ([each.intent.sequence for each in stored], len(superseded)) == ([2], 1)
+    assert ([each.intent.sequence for each in stored], len(superseded)) == ([3], 2)
+
+
+def test_an_intent_covers_the_open_objects(dispatcher: Dispatcher) -> None:
+    state = with_partitions(dispatcher.state, {TP: read_up_to(10, open_object(4, 9))})
+    dispatcher.write(RoundPlan({TP: (10, 15)}, []), state)
+    assert dispatcher.intended() == {"log-0": (4, 15)}
 
 
 def test_a_range_that_kafka_no_longer_holds_is_not_read(dispatcher: Dispatcher) -> None:
