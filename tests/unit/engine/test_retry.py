@@ -1,10 +1,14 @@
+"""The pauses between the attempts of a request."""
+
+from __future__ import annotations
+
 import random
 from itertools import count, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.s3 import RetryPolicy
+from sink_job.engine.retry import RetryPolicy
 
 DEFAULT = RetryPolicy()
 
