@@ -35,7 +35,7 @@ def reader(schema: Any) -> DatumReader:
 
 
 def reason(schema: Any, data: bytes) -> str:
-    with pytest.raises(ValueError, match="^the value ") as caught:
+    with pytest.raises(ValueError, match=r"^the value ") as caught:
         reader(schema).read(data)
     return str(caught.value).removeprefix("the value is not valid Avro data: ")
 
@@ -57,7 +57,7 @@ def test_a_part_of_a_datum_and_a_longer_one_are_rejected(sample: tuple[Any, list
         found.read(encoded)
         cut = data.draw(st.integers(0, max(0, len(encoded) - 1)))
         if cut < len(encoded):
-            with pytest.raises(ValueError, match="the value ends within its Avro data|is not valid Avro data"):
+            with pytest.raises(ValueError, match=r"the value ends within its Avro data|is not valid Avro data"):
                 found.read(encoded[:cut])
         with pytest.raises(ValueError, match="the value has 1 bytes after its Avro data"):
             found.read(encoded + b"\0")

@@ -18,6 +18,8 @@ from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.limits import MAX_DEPTH
 from tests.unit.avro.avro_data import encode, record, samples, without_logical_types
 
+SYMBOLS = "schema: the symbols of an enum must be different texts"
+
 
 def parse(schema: Any) -> AvroType:
     return parse_avro(json.dumps(schema))
