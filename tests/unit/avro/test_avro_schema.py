@@ -155,10 +155,10 @@ def test_a_union_is_nullable_with_null_and_one_type(
         (fixed("F", size=True), "schema: the size of a fixed must be an integer of 0 or more"),
         (
             {"type": "enum", "name": "E", "symbols": ["A", "A"]},
-            "schema: the symbols of an enum must be different texts",
+            SYMBOLS,
         ),
-        ({"type": "enum", "name": "E", "symbols": [1]}, "schema: the symbols of an enum must be different texts"),
-        ({"type": "enum", "name": "E"}, "schema: the symbols of an enum must be different texts"),
+        ({"type": "enum", "name": "E", "symbols": [1]}, SYMBOLS),
+        ({"type": "enum", "name": "E"}, SYMBOLS),
     ],
 )
 def test_an_error_names_its_place(schema: Any, error: str) -> None:
