@@ -233,8 +233,9 @@ def _finite(value: int | float | Decimal) -> float:
 
 
 def _bytes(value: object) -> bytes:
+    text = expect(str, value, "a base64 text")
     try:
-        return base64.b64decode(expect(str, value, "a base64 text"), validate=True)
+        return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidValue(f"a text is not base64: {error}") from None
 

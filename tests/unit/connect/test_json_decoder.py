@@ -69,6 +69,7 @@ def test_an_integer_has_the_range_of_its_type(kind: SchemaType) -> None:
         (SchemaType.FLOAT64, "1" + "0" * 400, "a number does not fit into 64 bits"),
         (SchemaType.BOOLEAN, "1", "a JSON value must be a boolean"),
         (SchemaType.STRING, "1", "a JSON value must be a text"),
+        (SchemaType.BYTES, "1", "a JSON value must be a base64 text"),
         (SchemaType.STRUCT, "[]", "a JSON value must be an object"),
     ],
 )
