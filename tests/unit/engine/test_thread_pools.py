@@ -16,7 +16,7 @@ def test_a_pool_has_as_many_threads_as_it_is_asked_for_and_their_names() -> None
         return threading.current_thread().name
 
     with pool(3, "s3sink-test") as executor:
-        names = set(executor.map(name, range(3)))
+        names = set(executor.map(name, range(6)))
     assert len(names) == 3
     assert all(each.startswith("s3sink-test") for each in names)
 

@@ -24,7 +24,7 @@ def test_a_function_gets_each_value_in_order() -> None:
 
 
 def test_values_of_the_same_kind_are_combined() -> None:
-    assert ABC.combine(Remainder(1, 2, 3), lambda text, count: text * count) == Remainder("a", "bb", "ccc")
+    assert ABC.combine(Remainder(1, 2, 3), lambda text, count: f"{text}{count}") == Remainder("a1", "b2", "c3")
 
 
 def test_a_dict_has_the_names_of_the_fields() -> None:
