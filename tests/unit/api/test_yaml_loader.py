@@ -22,6 +22,9 @@ TREES: st.SearchStrategy[Any] = st.recursive(
     max_leaves=8,
 )
 
+TAG = "invalid YAML: it contains a tag (!) or a value that is not allowed here"
+ALIAS = "invalid YAML: an alias (*) has no anchor, or an anchor (&) is defined twice"
+
 
 def value(scalar: str) -> object:
     document, _ = read(f"a: {scalar}\n")
@@ -51,9 +54,11 @@ def test_a_scalar_of_yaml_1_1_alone_is_text(scalar: str) -> None:
 
 @pytest.mark.parametrize(
     ("scalar", "expected"),
-    [("true", True), ("FALSE", False), ("~", None), ("", None), ("Null", None), ("-5", -5), ("+5", 5), ("1.5", 1.5)]
-    + [("1e3", 1000.0), ("'5'", "5")],
-)  # fmt: skip
+    [
+        *(("true", True), ("FALSE", False), ("~", None), ("", None), ("Null", None), ("-5", -5), ("+5", 5)),
+        *(("1.5", 1.5), ("1e3", 1000.0), ("'5'", "5")),
+    ],
+)
 def test_a_scalar_of_the_core_schema_has_its_type(scalar: str, expected: object) -> None:
     found = value(scalar)
     assert (found, type(found)) == (expected, type(expected))
@@ -97,21 +102,21 @@ def test_aliases_must_not_multiply_the_manifest(monkeypatch: pytest.MonkeyPatch)
         ("a: hunter2: b", "line 1, column 11: invalid YAML: mapping values are not allowed here"),
         (
             "a: *hunter2",
-            "line 1, column 4: invalid YAML: an alias (*) has no anchor, or an anchor (&) is defined twice",
+            f"line 1, column 4: {ALIAS}",
         ),
-        ("a: !hunter2 b", "line 1, column 4: invalid YAML: it contains a tag (!) or a value that is not allowed here"),
+        ("a: !hunter2 b", f"line 1, column 4: {TAG}"),
         (
             "a: !!bool hunter2",
-            "line 1, column 4: invalid YAML: it contains a tag (!) or a value that is not allowed here",
+            f"line 1, column 4: {TAG}",
         ),
         ("a: !x!hunter2 b", "invalid YAML: it contains an unknown tag (!)"),
         ("a: hunter2\x01", "invalid YAML: it contains a character that is not allowed"),
         ("? [hunter2]\n: 1", "line 1, column 3: invalid YAML: a key must be text"),
         (
             "a: " + "9" * 5000,
-            "line 1, column 4: invalid YAML: it contains a tag (!) or a value that is not allowed here",
+            f"line 1, column 4: {TAG}",
         ),
-        ("[" * 1500, TOO_DEEP),
+        ("[" * 1000, TOO_DEEP),
     ],
 )
 def test_another_text_is_rejected_with_its_place_and_without_its_content(text: str, sentence: str) -> None:

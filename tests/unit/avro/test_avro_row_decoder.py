@@ -84,7 +84,7 @@ def test_any_bytes_are_a_datum_or_rejected_with_a_reason(sample: tuple[Any, list
         (["null", "int"], encode_long(-1), "a union has no branch -1"),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, encode_long(1), "an enum has no symbol 1"),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, encode_long(-1), "an enum has no symbol -1"),
-        ("bytes", encode_long(5) + b"abc", "the value ends within its Avro data, after 4 bytes"),
+        ("bytes", encode_long(5) + b"abcd", "the value ends within its Avro data, after 5 bytes"),
         ("double", b"1234567", "the value ends within its Avro data, after 7 bytes"),
         ("long", b"", "the value ends within its Avro data, after 0 bytes"),
     ],
