@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zlib
 
 import fastavro
 import pytest
@@ -50,6 +51,10 @@ def test_fastavro_reads_the_records_of_all_blocks(codec: CompressionCodec, block
     assert reader.codec == NAMES[codec]
     assert json.loads(reader.metadata["avro.schema"]) == json.loads(SCHEMA)
     assert [record["n"] for record in reader] == [number for block in blocks for number in block]  # type: ignore[index,call-overload]
+
+
+def test_a_block_of_snappy_ends_with_the_crc_of_its_data() -> None:
+    assert avro_codec(settings(CompressionCodec.SNAPPY)).compress(b"abc")[-4:] == zlib.crc32(b"abc").to_bytes(4, "big")
 
 
 @pytest.mark.parametrize("codec", [each for each in CompressionCodec if each not in NAMES])
