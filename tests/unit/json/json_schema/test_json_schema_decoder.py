@@ -65,6 +65,9 @@ def test_of_several_objects_the_one_with_the_most_common_properties_comes_first(
     schema = struct(("few", few), ("many", many), name=ONE_OF)
     assert read(schema, '{"a": 1, "b": 2}') == {"many": {"a": 1, "b": 2, "c": None}}
     assert read(schema, '{"a": 1}') == {"few": {"a": 1}}
+    assert reason(schema, '{"a": 1, "b": "x", "d": 3}').startswith(
+        "no member of its schema has this value: the field d: its schema does not have this property; the field b: "
+    )
 
 
 def test_a_struct_of_another_name_is_no_union() -> None:
