@@ -1,4 +1,4 @@
-"""Whether values are UTF-8, each one by itself."""
+"""Whether values are UTF-8, each one alone."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_the_fields_of_one_value_are_limited_also_those_that_are_missing(monkeyp
     optional = Schema(SchemaType.INT32, optional=True)
     item = Schema(SchemaType.STRUCT, fields=tuple(Field(name, optional) for name in "abc"))
     reader = value_reader(Schema(SchemaType.ARRAY, values=item))
-    for _ in range(2):  # each value is counted by itself
+    for _ in range(2):  # the count begins again with each value
         assert reader([{}, {}]) == [dict.fromkeys("abc")] * 2
     with pytest.raises(InvalidValue, match="more than 6 fields"):
         reader([{}, {}, {}])
