@@ -75,6 +75,11 @@ def test_a_value_is_shown_unless_it_may_be_a_secret(path: tuple[str, ...], value
     assert shown(path, value) == text
 
 
+@pytest.mark.parametrize("section", ["credentials", "caSecret", "clientSecret", "propertySecrets", "podTemplate"])
+def test_nothing_within_a_section_for_secrets_is_shown(section: str) -> None:
+    assert shown(("spec", section, 0, "name"), "b") == HIDDEN
+
+
 def test_an_error_is_a_sentence_after_its_path() -> None:
     assert str(FieldError(("spec", "state"), "is odd")) == "spec.state: is odd"
 
@@ -107,6 +112,7 @@ def test_a_sentence_says_what_is_allowed(changes: dict[str, object], sentence: s
 def test_every_field_has_a_path_that_leads_back_to_it() -> None:
     found = list(every_field(Spec, ("spec",)))
     assert len({path for path, _ in found}) == len(found) > 100
+    assert ("spec", "kafka", "propertySecrets", 0, "secret") in {path for path, _ in found}
     for path, field in found:
         assert field_at(Sink, path) is field
 
