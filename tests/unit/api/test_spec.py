@@ -60,8 +60,10 @@ def test_a_change_of_the_connection_changes_no_settings_of_objects() -> None:
     assert settings("https://a") == settings("https://b")
 
 
-def test_plain_json_has_no_schemas() -> None:
+def test_json_has_schemas_only_with_one_in_the_manifest() -> None:
     assert not accepted().object_settings().has_schemas
+    schema = {"spec.format": {"converter": "Json", "output": "Avro", "schema": {"text": SCHEMA}}}
+    assert accepted(schema).object_settings().has_schemas
 
 
 def test_the_text_of_a_config_map_takes_its_place() -> None:
