@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sink_job.api.enums import OutputFormat
@@ -54,6 +54,7 @@ def test_an_object_is_closed_when_its_encoded_bytes_fill_the_parts(output: Outpu
         assert all(first % EVERY == 0 for first in by_path[one.named[0].path])
 
 
+@settings(max_examples=20)  # an example writes some hundred records twice
 @given(
     output=st.sampled_from([OutputFormat.AVRO, OutputFormat.PARQUET]),
     scope=st.sampled_from(["Partition", "Object"]),
