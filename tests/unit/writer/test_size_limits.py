@@ -65,6 +65,7 @@ def test_the_ends_of_large_objects_do_not_depend_on_rounds(output: OutputFormat,
     assert [(o.key, divided.content(o)) for o in divided.named] == [(o.key, whole.content(o)) for o in whole.named]
 
 
+@settings(max_examples=20)
 @given(
     output=st.sampled_from([OutputFormat.AVRO, OutputFormat.PARQUET]), rounds=st.lists(st.integers(0, 90), max_size=4)
 )
