@@ -172,7 +172,7 @@ def reset_before_published() -> Patches:
 def commits_without_generation() -> Patches:
     """Commits do not carry their generation."""
     original = generations.commit_metadata
-    return [patch("sink_job.coordinator.committer.commit_metadata", lambda generation, ledger: original(1, ledger))]
+    return [patch("sink_job.coordinator.group_offsets.commit_metadata", lambda generation, ledger: original(1, ledger))]
 
 
 def claims_are_dropped() -> Patches:

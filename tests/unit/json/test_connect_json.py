@@ -160,9 +160,18 @@ def test_output_bytes_writes_checked_values_as_they_came() -> None:
     assert texts(found) == [*values[:2], None, None]
 
 
-def test_a_float_beyond_32_bits_is_infinity_as_in_java() -> None:
-    schema = struct(field("a", "float"), field("b", "float", default=-1e300))
-    assert texts(convert([envelope(schema, {"a": 1e300})])) == [b'{"a":"Infinity","b":"-Infinity"}']
+def test_a_number_that_is_too_large_for_its_float_is_rejected() -> None:
+    """JsonConverter writes an infinity. An infinity has its own form in JSON."""
+    single = struct(field("a", "float"))
+    found = convert([envelope(single, {"a": 1e300}), envelope(single, {"a": "Infinity"})])
+    assert texts(found) == [None, b'{"a":"Infinity"}']
+    assert found.rejected == [(0, "the field a: a number does not fit into 32 bits")]
+
+
+def test_a_default_that_is_too_large_for_its_float_makes_the_schema_invalid() -> None:
+    found = convert([envelope(struct(field("a", "float", default=-1e300)), {"a": 1})])
+    assert texts(found) == [None]
+    assert "a default does not conform to its schema: a number does not fit into 32 bits" in found.rejected[0][1]
 
 
 def test_the_memory_of_compiled_schemas_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
