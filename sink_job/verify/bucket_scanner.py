@@ -37,7 +37,7 @@ class LedgerContent:
         self.objects = {o.key: o for each in generations for o in each.objects}
         self.partitions = {TopicPartition.parse(name) for each in generations for name in each.state.partitions}
         self.topics = sorted({tp.topic for tp in self.partitions})
-        self.settings = distinct(settings_of_claims.values())
+        self.settings = _distinct(settings_of_claims.values())
         self.started = started
         self.enveloped = {number for number, settings in settings_of_claims.items() if settings.format.envelope}
         """The claims under which records contain their offsets."""
@@ -111,8 +111,8 @@ class BucketScanner:
         """`closed_objects` reads the ledger's closed objects again: the sink may be running. Raises the errors of the
         store."""
         listing = self._list()
-        partly_known = listing.untracked or listing.unconfirmed or listing.not_listed
-        latest = closed_objects() if partly_known else {}
+        deviates = listing.untracked or listing.unconfirmed or listing.not_listed
+        latest = closed_objects() if deviates else {}
         missing, mismatched, by_size = self._compare(listing, latest)
         for key, difference in self._footers(listing.parquet):
             mismatched.setdefault(key, difference)
@@ -219,6 +219,6 @@ class BucketScanner:
         return copies, len(likely) - len(copies)
 
 
-def distinct(settings_of_claims: Collection[ObjectSettings]) -> list[ObjectSettings]:
+def _distinct(settings_of_claims: Collection[ObjectSettings]) -> list[ObjectSettings]:
     """The settings without repetitions, the newest first."""
     return list({settings.model_dump_json(): settings for settings in reversed([*settings_of_claims])}.values())

@@ -47,7 +47,7 @@ PARQUET_BATCH: Final = 4096
 def container_content(
     s3: S3Client, key: str, settings: FormatSpec, schema: Schema, step: int, ids: FieldIds | None = None
 ) -> ObjectContent:
-    """The content of the container `key`. `step`: bytes per fetch; `ids` as of `RowReader`."""
+    """The content of the container `key`. `step`: bytes per fetch; `ids` as of `ParquetTableReader`."""
     if settings.output is OutputFormat.PARQUET:
         return ParquetContent(s3, key, ParquetTableReader(schema, datum_settings(settings), ids), step=step)
     text = avro_schema(schema, datum_settings(settings))

@@ -11,7 +11,7 @@ number of records in the footer of a Parquet object is compared with the ledger,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sink_job.api.errors import ConfigurationError
@@ -26,7 +26,7 @@ from sink_job.ledger.store import Ledger
 from sink_job.s3 import S3Client
 from sink_job.verify.audit import audit, unknown_partition
 from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets, UntrackedObject
-from sink_job.verify.bucket_scanner import BucketScanner, LedgerContent, ReportProgress, distinct
+from sink_job.verify.bucket_scanner import BucketScanner, LedgerContent, ReportProgress
 from sink_job.verify.per_generation import buckets, per_generation
 from sink_job.verify.results import PartitionResult
 
@@ -102,7 +102,7 @@ class _EvidenceReader:
             content = LedgerContent(
                 generations,
                 settings_of_claims,
-                claimed=self._claimed_extensions(distinct(settings_of_claims.values())),
+                claimed=self._claimed_extensions(settings_of_claims.values()),
                 started=self._started(state),
             )
             scan = BucketScanner(self.s3, threads, content, self.report).scan(self._closed_objects)
@@ -131,7 +131,7 @@ class _EvidenceReader:
         head = self.s3.head(self.ledger.key_of(min(state.claims))) if state.claims else None
         return head.last_modified_ms if head else 0
 
-    def _claimed_extensions(self, settings_of_claims: Sequence[ObjectSettings]) -> set[tuple[str, str]]:
+    def _claimed_extensions(self, settings_of_claims: Collection[ObjectSettings]) -> set[tuple[str, str]]:
         """Topic and extension of all claims of sinks in the directories of these settings."""
         roots = {claims_prefix(object_settings.s3.topics_dir) for object_settings in settings_of_claims}
         keys = (listed.key.removeprefix(root) for root in roots for listed in self.s3.list(root))

@@ -1,8 +1,9 @@
-"""The limits of size that CONTRIBUTING.md gives: a file, a class and a function fit into a reader's head."""
+"""What CONTRIBUTING.md says of the code: limits of size, and class names of their own."""
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,3 +62,11 @@ def test_functions_fit_a_screen() -> None:
 @pytest.mark.parametrize("folder", sorted({path.parent.relative_to(ROOT) for path in MODULES}), ids=str)
 def test_folders_have_few_modules(folder: Path) -> None:
     assert len([p for p in (ROOT / folder).glob("*.py") if p.name != "__init__.py"]) <= FOLDER
+
+
+def test_no_class_name_of_the_product_occurs_twice() -> None:
+    places = defaultdict(list)
+    for at, node in definitions((ast.ClassDef,)):
+        places[getattr(node, "name", "")].append(at)
+    assert len(places) > 500
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
