@@ -318,9 +318,9 @@ class Oracle:
         """The object has the bytes and the parts of one that is written in one go (P3)."""
         values = [self._values[source.tp, source.offset] for source in sources]
         expected = self._single_write.parts(settings, o.key, sources[0].tp, values)
-        if b"".join(expected) != body:
+        if (whole := b"".join(expected)) != body:
             message = f"{o.key} has other bytes than its {len(values)} records written in one go"
-            self.fail(Violation("other bytes", message))
+            self.fail(Violation("other bytes", f"{message}: {_difference(body, whole)}; settings {settings}"))
         elif [part.size for part in o.parts] != [*map(len, expected)]:
             message = f"{o.key} has parts of {[part.size for part in o.parts]} bytes, and not {[*map(len, expected)]}"
             self.fail(Violation("other parts", message))
@@ -400,3 +400,11 @@ def _hour(ms: int) -> tuple[str, str]:
 
     at = datetime.fromtimestamp(ms / 1000, UTC)
     return at.strftime("%Y%m%d"), at.strftime("%H")
+
+
+def _difference(body: bytes, expected: bytes) -> str:
+    """Where an object differs from what it should be."""
+    at = next((at for at, pair in enumerate(zip(body, expected, strict=False)) if pair[0] != pair[1]), None)
+    where = min(len(body), len(expected)) if at is None else at
+    near = slice(max(0, where - 8), where + 24)
+    return f"{len(body)} and {len(expected)} bytes, from byte {where} on {body[near]!r} and {expected[near]!r}"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
+from typing import Any
 
 import pytest
 
@@ -10,7 +14,7 @@ from sink_job.api.enums import CompressionCodec, OutputFormat
 from sink_job.api.sections.format_section import CompressionSpec, FormatSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.codecs.formats import with_library
-from sink_job.formats.compression import Zstd, compression_of, zstd
+from sink_job.formats.compression import Gzip, Zstd, compression_of, zstd
 
 RNG = random.Random(1)
 ROWS = b"".join(b'{"id": %d, "user": "u%d"}\n' % (n, RNG.randrange(1000)) for n in range(20_000))
@@ -45,3 +49,45 @@ def test_the_settings_of_a_claim_name_the_library_that_compresses(codec: str, pr
 def test_a_codec_that_rows_cannot_have_is_rejected() -> None:
     with pytest.raises(ValueError, match="compression Snappy is not supported with the output Parquet"):
         compression_of(FormatSpec(output=OutputFormat.PARQUET))
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_a_gzip_member_does_not_depend_on_the_place_of_its_rows_in_memory(level: int) -> None:
+    rng = random.Random(level)
+    compression = Gzip(level)
+    for size in (1, 20, 200, 2_000, 70_000):
+        start = rng.randrange(len(ROWS) - size)
+        rows = ROWS[start : start + size]
+        expected = compression.compress(rows)
+        for _ in range(20):
+            before = rng.randbytes(rng.randrange(64))
+            after = rng.choice([rng.randbytes(300), rows[:300], rows[-3:] * 100])
+            place: Any = memoryview(before + rows + after)[len(before) : len(before) + size]
+            assert compression.compress(place) == expected
+
+
+def test_a_gzip_member_does_not_depend_on_what_freed_memory_contains() -> None:
+    program = """
+import sys
+from hashlib import sha256
+from random import Random
+from sink_job.formats.compression import Gzip
+rng = Random(1)
+rows = [b"".join(b'{"n":%d}\\n' % rng.randrange(999) for _ in range(count)) for count in (1, 3, 20, 300, 9_000)]
+print(sha256(b"".join(Gzip(level).compress(each) for each in rows for level in range(4))).hexdigest())
+"""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={
+                **os.environ,
+                "MALLOC_PERTURB_": filling,  # glibc fills memory with this byte, or its complement
+                "MALLOC_MMAP_THRESHOLD_": "1000000000",
+                "PYTHONMALLOC": "malloc",
+            },
+            capture_output=True,
+            check=True,
+        ).stdout
+        for filling in ("0", "85", "255")
+    }
+    assert len(found) == 1
