@@ -11,7 +11,8 @@ from threading import Event, Thread
 import botocore.loaders
 import pytest
 
-from sink_job.s3 import RetryPolicy, S3Client, S3Settings
+from sink_job.s3 import RetryPolicy, S3Client, S3Settings, UploadedPart
+from sink_job.s3.checksums import crc64nvme
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,11 @@ def secret(tmp_path: Path) -> Path:
     (directory / "AWS_SECRET_ACCESS_KEY").write_text("the-secret-key")
     return directory
 
+
+SLOW_DOWN = error_reply(503, "SlowDown")
+LOST = Reply(lost=True)
+COMPLETED = Reply(body="<CompleteMultipartUploadResult><ETag>&quot;e-1&quot;</ETag></CompleteMultipartUploadResult>")
+PART = UploadedPart(number=1, etag='"e"', crc=crc64nvme(b"part"), size=4)
 
 PATIENT = RetryPolicy(max_elapsed_s=60, first_s=0.002, cap_s=0.02, conflicts=3)
 IMPATIENT = dataclasses.replace(PATIENT, max_elapsed_s=0.1)

@@ -1,8 +1,13 @@
+"""The probe of a store for conditional writes, and the advice about its lifecycle rules."""
+
 from collections.abc import Mapping
 
 import pytest
 
+from sink_job.api.errors import UnsupportedStore
+from sink_job.s3 import S3Client, lifecycle_warning, probe
 from sink_job.s3.store_probe import advice
+from tests.unit.s3.conftest import COMPLETED, Reply, ScriptedStore, error_reply
 
 ABORT = {"DaysAfterInitiation": 7}
 
@@ -67,3 +72,58 @@ def test_a_bucket_that_keeps_all_old_versions_is_reported() -> None:
 
 def test_a_bucket_that_expires_old_versions_needs_no_advice() -> None:
     assert _advice(_rule(NoncurrentVersionExpiration={"NoncurrentDays": 1}), versioned=True) == []
+
+
+def _store_that_overwrites(store: ScriptedStore, *, puts: bool) -> None:
+    started = "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"
+    stored = Reply(headers={"ETag": '"e"'})
+    second = stored if puts else error_reply(412, "PreconditionFailed")
+    empty = [
+        Reply(body=f"<{what}/>") for what in ("ListBucketResult", "ListBucketResult", "ListMultipartUploadsResult")
+    ]
+    completed = [Reply(body=started), stored, COMPLETED, error_reply(404, "NoSuchUpload")]
+    once = [stored, second, *([] if puts else completed), Reply(body="<DeleteResult/>")]
+    store.replies.extend([*empty, *once, *once, *once])
+
+
+@pytest.mark.parametrize(("puts", "message"), [(True, "a put replaced"), (False, "a completed upload replaced")])
+def test_a_store_that_ignores_conditions_is_rejected_and_left_clean(
+    s3: S3Client, store: ScriptedStore, puts: bool, message: str
+) -> None:
+    _store_that_overwrites(store, puts=puts)
+    with pytest.raises(UnsupportedStore, match=f"ignores If-None-Match: {message} an object"):
+        probe(s3, "topics/_s3sink/")
+    puts_of_objects = [each for each in store.received if each.method == "PUT" and "?" not in each.path]
+    keys = {each.path.removeprefix("/bucket/") for each in puts_of_objects}
+    deleted = b"".join(each.body for each in store.received if each.path == "/bucket?delete")
+    assert len(keys) == 3
+    assert all(key.encode() in deleted for key in keys)
+
+
+@pytest.mark.parametrize("gone", ["the object", "the upload"])
+def test_a_store_is_probed_again_if_another_driver_has_deleted_the_probes_object_or_upload(
+    s3: S3Client, store: ScriptedStore, gone: str
+) -> None:
+    empty = [
+        Reply(body=f"<{what}/>") for what in ("ListBucketResult", "ListBucketResult", "ListMultipartUploadsResult")
+    ]
+    started = Reply(body="<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
+    stored, rejected = Reply(headers={"ETag": '"e"'}), error_reply(412, "PreconditionFailed")
+    no_upload, deleted = error_reply(404, "NoSuchUpload"), Reply(body="<DeleteResult/>")
+    disturbed = [stored, stored] if gone == "the object" else [stored, rejected, started, no_upload, no_upload]
+    undisturbed = [stored, rejected, started, stored, rejected, Reply(status=204)]
+    store.replies.extend([*empty, *disturbed, deleted, *undisturbed, deleted])
+    probe(s3, "topics/_s3sink/")
+    assert not store.replies
+
+
+def test_a_bucket_without_lifecycle_rules_gets_a_warning(s3: S3Client, store: ScriptedStore) -> None:
+    store.replies.extend([error_reply(404, "NoSuchLifecycleConfiguration"), Reply(body="<VersioningConfiguration/>")])
+    warning = lifecycle_warning(s3, "topics/")
+    assert warning is not None
+    assert warning.startswith("s3://bucket: no lifecycle rule aborts incomplete uploads below 'topics/'")
+
+
+def test_without_permission_to_read_the_lifecycle_rules_there_is_no_warning(s3: S3Client, store: ScriptedStore) -> None:
+    store.replies.append(error_reply(403, "AccessDenied"))
+    assert lifecycle_warning(s3, "topics/") is None
