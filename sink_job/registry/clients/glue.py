@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from sink_job.api.errors import ConfigurationError
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema
+from sink_job.registry.answers import is_text
 from sink_job.registry.clients.glue_client import GlueEndpoints
 from sink_job.registry.clients.glue_errors import failure_of
 from sink_job.registry.clients.requests import Requests
@@ -93,7 +94,16 @@ def version_of(answer: dict[str, Any]) -> GlueVersion:
 
     An ARN is `arn:aws:glue:<region>:<account>:schema/<registry>/<schema>`.
     """
-    _, registry, schema = answer["SchemaArn"].rsplit(":", 1)[1].split("/")
-    state = answer["Status"]
+    _, registry, schema = _text(answer["SchemaArn"]).rpartition(":")[2].split("/")
+    state, number = _text(answer["Status"]), answer["VersionNumber"]
+    if not isinstance(number, int):
+        raise ValueError("the version is not a number")
     text = answer["SchemaDefinition"] if state in _READABLE else answer.get("SchemaDefinition", "")
-    return GlueVersion(registry, schema, int(answer["VersionNumber"]), state, answer["DataFormat"], text)
+    return GlueVersion(registry, schema, number, state, _text(answer["DataFormat"]), _text(text))
+
+
+def _text(value: object) -> str:
+    """The value of an answer; botocore does not check its type. Raises ValueError if it is no text."""
+    if not is_text(value):
+        raise ValueError("a value is not a text")
+    return value
