@@ -139,10 +139,6 @@ def test_a_config_map_that_was_not_read_is_a_configuration_error() -> None:
         bare_value_schema(settings(None))
 
 
-def test_a_sink_without_registry_and_schema_has_no_schemas() -> None:
-    assert open_schemas(FormatSpec(), None, lambda _: False, lambda _: None) is None
-
-
 def test_the_schema_is_found_by_its_id_alone() -> None:
     found = open_schemas(settings(AVRO), None, lambda _: False, lambda _: None)
     schema = bare_value_schema(settings(AVRO))

@@ -181,48 +181,6 @@ def test_other_names_of_registries_are_rejected(name: str) -> None:
     assert message.startswith("is not the name of a registry: AWS Glue allows")
 
 
-def test_the_settings_of_glue_have_the_region_the_registry_and_the_role() -> None:
-    spec = registry(**GLUE, name="travel", assumeRole={"arn": ROLE, "externalId": "s3sink"})
-    assert RegistrySettings.of(spec, {}) == RegistrySettings(
-        type=RegistryType.GLUE,
-        region="eu-central-1",
-        registry_name="travel",
-        role_arn=ROLE,
-        external_id="s3sink",
-    )
-
-
-def test_settings_have_the_paths_of_the_mounted_secrets(tmp_path: Path) -> None:
-    spec = registry(
-        url=[f"{URL}/"],
-        credentials={"secret": "login"},
-        caSecret={"secret": "ca", "key": "ca.crt"},
-        clientSecret={"secret": "client"},
-        subjects="RecordName",
-    )
-    directories = {name: tmp_path / name for name in ("login", "ca", "client")}
-    assert RegistrySettings.of(spec, directories) == RegistrySettings(
-        urls=(URL,),
-        credentials_dir=tmp_path / "login",
-        ca_file=tmp_path / "ca" / "ca.crt",
-        client_dir=tmp_path / "client",
-        subjects=SubjectNameStrategy.RECORD_NAME,
-    )
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("credentials", {"secret": "absent"}),
-        ("caSecret", {"secret": "absent", "key": "ca.crt"}),
-        ("clientSecret", {"secret": "absent"}),
-    ],
-)
-def test_a_secret_that_is_not_mounted_is_reported(field: str, value: dict[str, str]) -> None:
-    with pytest.raises(SecretNotFound, match=rf"spec\.format\.registry\.{field}\.secret: the Secret absent"):
-        RegistrySettings.of(registry(**{field: value}), {})
-
-
 def manifest_errors(registry: dict[str, object]) -> list[str]:
     return spec_errors({"spec.format": {"converter": "Avro", "registry": registry}})
 

@@ -17,7 +17,6 @@ from sink_job.api.errors import TransientError
 from sink_job.registry.clients import answer_limits
 from tests.support.registry import apicurio_client, registry_client
 
-pytestmark = pytest.mark.data
 SCHEMA = json.dumps({"schema": '"int"'}).encode()
 Fetch = Callable[[], Any]
 
