@@ -55,3 +55,8 @@ def spec_errors(*changes: Mapping[str, object], for_job: bool = True) -> list[st
     with pytest.raises(InvalidSpec) as raised:
         parse_sink(document(*changes), for_job=for_job)
     return list(raised.value.errors)
+
+
+def case(sentence: str, changes: dict[str, object], *expected: str) -> Any:
+    """A parameter set: the changes of a manifest and the errors that it then has, by a name for the test."""
+    return pytest.param(changes, list(expected), id=sentence)

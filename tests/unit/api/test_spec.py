@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sink_job.api.spec import ObjectSettings, Sink
-from tests.unit.api.manifests import accepted
+from tests.unit.api.manifests import accepted, case, spec_errors
 
 REGISTRY = {"url": ["https://registry"]}
 CONFIG_MAP = {
@@ -92,3 +92,50 @@ def test_the_manifest_for_logs_has_no_pod_templates_and_is_one_otherwise() -> No
 
 def test_all_other_metadata_is_ignored() -> None:
     assert accepted({"metadata.labels": {"a": "b"}}).namespace == "default"
+
+
+INVALID = [
+    case(
+        "an unknown value is rejected with the allowed values",
+        {"spec.onDataLoss": "Ignore"},
+        "spec.onDataLoss: Ignore is not one of Fail, Continue",
+    ),
+    case(
+        "a sink id with a parent directory is rejected",
+        {"spec.sinkId": "a..b"},
+        "spec.sinkId: a..b is not a valid sink id: it must not contain ..",
+    ),
+    case(
+        "a sink id with the name of the owners directory is rejected",
+        {"spec.sinkId": "topics"},
+        "spec.sinkId: topics is reserved: this directory holds the owners of topics; use another sink id",
+    ),
+    case(
+        "a sink id of more than 127 characters is rejected",
+        {"spec.sinkId": "a" * 128},
+        f"spec.sinkId: {'a' * 79}… is longer than 127 characters",
+    ),
+    case(
+        "a name in upper case is rejected",
+        {"metadata.name": "Flights"},
+        "metadata.name: Flights is not a valid name: use lower-case letters, digits and -; the first and last "
+        "character must be a letter or a digit",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "expected"), INVALID)
+def test_an_invalid_value_is_rejected(changes: dict[str, object], expected: list[str]) -> None:
+    assert spec_errors(changes) == expected
+
+
+VALID = [
+    case("a status from a cluster", {"status": {"conditions": []}}),
+    case("metadata from a cluster", {"metadata.uid": "8a", "metadata.labels": {"a": "b"}}),
+]
+
+
+@pytest.mark.parametrize(("changes", "expected"), VALID)
+def test_a_valid_value_is_accepted(changes: dict[str, object], expected: list[str]) -> None:
+    assert expected == []
+    accepted(changes)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from sink_job.api.enums import ApicurioIdType, RegistryType, SchemaIdLocation, SubjectNameStrategy
-from sink_job.api.errors import SecretNotFound
 from sink_job.api.sections.registry_section import RegistrySpec, check_registry
-from sink_job.registry.settings import RegistrySettings
 from tests.unit.api.manifests import spec_errors
 
 URL = "https://registry.example.com:8081"

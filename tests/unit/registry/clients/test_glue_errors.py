@@ -69,7 +69,7 @@ def test_an_answer_without_code_and_message_is_shown_with_its_status() -> None:
         boto.ReadTimeoutError(endpoint_url="https://glue"),
         boto.IncompleteReadError(actual_bytes=1, expected_bytes=2),
         boto.CredentialRetrievalError(provider="assume-role", error_msg="no answer"),
-        boto.SSLError(endpoint_url="https://glue", error="EOF occurred in violation of protocol"),
+        boto.SSLError(endpoint_url="https://glue", error=Exception("EOF occurred in violation of protocol")),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -86,7 +86,7 @@ def test_no_answer_is_retried(error: Exception) -> None:
         (boto.PartialCredentialsError(provider="env", cred_var="x"), InvalidCredentials, "no credentials: give the"),
         (boto.NoRegionError(), ConfigurationError, "NoRegionError: You must specify a region."),
         (
-            boto.SSLError(endpoint_url="https://glue", error="certificate verify failed"),
+            boto.SSLError(endpoint_url="https://glue", error=Exception("certificate verify failed")),
             ConfigurationError,
             "the endpoint's certificate is not trusted: set its certificate authority in spec.format.registry.caSecret",
         ),
