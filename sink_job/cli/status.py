@@ -144,25 +144,39 @@ def _ledger(sink: Sink, secrets: Mapping[str, Path]) -> Ledger:
 
 def _fetch(url: str, sink: Sink) -> Report:
     """The report of the job at `url`. Raises InvalidSpec for a job of another sink, TransientError without a report."""
-    from urllib.error import URLError
-    from urllib.parse import urlsplit
+    from http.client import HTTPException
     from urllib.request import urlopen
 
     from sink_job.api.report import Report
 
-    where = url if "//" in url else f"http://{url}"
-    if urlsplit(where).scheme not in ("http", "https"):
-        raise InvalidSpec([f"--from: {url} is not an HTTP URL"])
-    if urlsplit(where).path in ("", "/"):
-        where = where.rstrip("/") + "/report"
+    where = _report_url(url)
     try:
         with urlopen(where, timeout=10) as response:
-            report = Report.model_validate_json(response.read())
-    except (URLError, OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise TransientError(f"cannot read the report at {where}: {reason}") from None
+            content = response.read()
+    except (OSError, HTTPException) as error:
+        raise TransientError(f"cannot read the report at {where}: {getattr(error, 'reason', error)}") from None
+    try:
+        report = Report.model_validate_json(content)
+    except ValueError:
+        raise TransientError(
+            f"cannot read the report at {where}: the answer is not a report of a job of this version of s3sink"
+        ) from None
     if report.sink_id != sink.sink_id:
         raise InvalidSpec(
             [f"--from: the job at {url} runs the sink {report.sink_id}, but the manifest is for {sink.sink_id}"]
         )
     return report
+
+
+def _report_url(url: str) -> str:
+    """The URL of the report: `/report` unless `url` has a path. Raises InvalidSpec."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url if "//" in url else f"http://{url}")
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise InvalidSpec([f"--from: {url} is not an HTTP URL"])
+    return (parts._replace(path="/report") if parts.path in ("", "/") else parts).geturl()

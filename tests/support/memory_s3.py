@@ -153,6 +153,13 @@ class MemoryS3:
 
     # -- the bucket --------------------------------------------------------------------------------------------------
 
+    def check_access(self) -> None:
+        self.fault("check_access", "")
+
+    def clock_ms(self) -> int | None:
+        """The store sends no `Date`."""
+        return None
+
     def server_now_ms(self) -> int:
         return NOW + 1_000 * self._changes
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 
 from sink_job.api.parser import load_sink
 from sink_job.api.report import PartitionReport, Report, RunState, Totals
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.cli import status, status_output
-from sink_job.driver import standalone_admin
-from sink_job.engine.kafka_admin import TopicInfo
+from sink_job.cli import status_output
 from sink_job.json.typed.field_list import FieldType, parse_fields
-from sink_job.ledger.state import ClosedObject, KafkaIdentity, LedgerState, OffsetChecksum, OpenObject, PartitionState
+from sink_job.ledger.state import ClosedObject, LedgerState, OffsetChecksum, OpenObject, PartitionState
 from sink_job.rotation.types import OpenObjectState, RotationState
 
 SINK = load_sink("""
@@ -125,33 +120,6 @@ def test_the_lag_of_a_topic_that_was_created_again_is_unknown(state: LedgerState
     assert lines[0].endswith("lag ?")
     assert lines[-1].startswith("flights: deleted and created again, so its lag is unknown")
     assert json.loads(status_output.as_json(found))["recreated"] == ["flights"]
-
-
-class Kafka:
-    """A Kafka with the topic flights, which has this id."""
-
-    def __init__(self, topic_id: str) -> None:
-        self.topic_id = topic_id
-
-    def end_offsets(self, partitions: list[TopicPartition], *, committed: bool) -> dict[TopicPartition, int]:
-        return dict.fromkeys(partitions, 3)
-
-    def topics(self, names: list[str]) -> dict[str, TopicInfo]:
-        return {name: TopicInfo(id=self.topic_id, partitions=2) for name in names}
-
-    def group_offsets(self, group: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        return {}
-
-
-@pytest.mark.parametrize(("topic_id", "recreated"), [("old", ()), ("new", ("flights",))])
-def test_a_topic_with_another_id_than_in_the_ledger_was_created_again(
-    state: LedgerState, monkeypatch: pytest.MonkeyPatch, topic_id: str, recreated: tuple[str, ...]
-) -> None:
-    known = msgspec.structs.replace(state, kafka=KafkaIdentity("c", {"flights": "old"}))
-    ledger = SimpleNamespace(load=lambda: known)
-    monkeypatch.setattr(status, "_ledger", lambda *_: ledger)
-    monkeypatch.setattr(standalone_admin, "admin", lambda *_, **__: contextlib.nullcontext(Kafka(topic_id)))
-    assert status._of_ledger(SINK, {}).recreated == recreated
 
 
 def test_a_sink_that_has_not_run_has_no_ledger() -> None:
