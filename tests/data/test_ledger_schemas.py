@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sink_job.api.errors import ConfigurationError, RegistryChanged
+from sink_job.api.errors import RegistryChanged
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.schemas.schema_store import SchemaStore
 from sink_job.ledger.schemas.schema_table import KnownSchemas, LedgerSchemas
-from sink_job.ledger.store import Ledger
 from sink_job.maintenance.forget_schema import forget_schema
 from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import SyntheticLog
@@ -61,28 +60,6 @@ def test_a_forgotten_schema_is_replaced_by_that_of_the_registry(sink_fixture: Si
     assert not forget_schema(sink_fixture.ledger_access(), "log", "7").existed
     other = RegisteredSchema("7", "AVRO", '"int"', subject="log-value", version=1)
     assert SchemaStore(sink_fixture.s3, root).put("log", other, URL) == other
-
-
-def test_a_schema_that_open_objects_may_need_is_not_forgotten(sink_fixture: SinkFixture, root: str) -> None:
-    sink_fixture.run(LOG, DONE, flush_size=10)
-    before = put_schemas(sink_fixture, root)
-    with pytest.raises(ConfigurationError, match=r"objects of log-0.* are open.*--publish-open"):
-        forget_schema(sink_fixture.ledger_access(), "log", "7")
-    assert files(sink_fixture, root) == before
-    assert forget_schema(sink_fixture.ledger_access(), "other", "7").existed is False
-
-
-def test_forgetting_a_schema_fences_a_running_driver(sink_fixture: SinkFixture, root: str) -> None:
-    sink_fixture.run(LOG, DONE, flush_size=25)
-    epoch = Ledger(sink_fixture.s3, root, "").load().epoch
-    forget_schema(sink_fixture.ledger_access(), "log", "7")
-    assert Ledger(sink_fixture.s3, root, "").load().epoch > epoch
-
-
-@pytest.mark.parametrize("schema_id", ["../../x", "", "a b"])
-def test_an_id_that_is_none_is_rejected(sink_fixture: SinkFixture, schema_id: str) -> None:
-    with pytest.raises(ConfigurationError, match="is not a schema id"):
-        forget_schema(sink_fixture.ledger_access(), "log", schema_id)
 
 
 def test_schemas_stay_when_orphans_are_removed(sink_fixture: SinkFixture, root: str) -> None:
