@@ -88,6 +88,11 @@ class MemoryS3:
         self.fault("get_range", key)
         return self._stored(key).body[offset : offset + length]
 
+    def stream(self, key: str, *, step: int = 8 << 20) -> Iterator[bytes]:
+        body = self.get(key)
+        for start in range(0, len(body), step):
+            yield body[start : start + step]
+
     def head(self, key: str) -> Head | None:
         self.fault("head", key)
         if key not in self.objects:
