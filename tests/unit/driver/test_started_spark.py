@@ -69,7 +69,7 @@ def test_a_stage_that_spark_has_forgotten_is_not_counted() -> None:
 
 def test_the_end_of_spark_is_no_error_of_the_progress() -> None:
     context = Context({1: [stage(1, 4)]})
-    context.getStageInfo = lambda stage: 1 / 0  # type: ignore[assignment]
+    context.getStageInfo = lambda stage: 1 / 0  # type: ignore[method-assign]
     assert StartedSpark(context).tasks() is None
 
 

@@ -15,6 +15,7 @@ from sink_job.api.report import ResetReport
 from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
+from sink_job.ledger.session import LedgerSession
 from sink_job.ledger.store import Ledger
 from sink_job.maintenance import offset_reset
 from sink_job.maintenance.offset_reset import OffsetResetter
@@ -169,13 +170,11 @@ def test_another_request_with_the_same_nonce_is_rejected_unchanged(
 def test_a_concurrent_reset_is_reported_and_this_one_not_applied(
     sink: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = offset_reset.LedgerSession
-
     def claim(access: Any) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(offset_reset, "LedgerSession", session)
+            patch.setattr(offset_reset, "LedgerSession", LedgerSession)
             reset(sink, LONGER, "Latest", "other")
-        return session(access)
+        return LedgerSession(access)
 
     monkeypatch.setattr(offset_reset, "LedgerSession", claim)
     with pytest.raises(

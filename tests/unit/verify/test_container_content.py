@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from typing import Any, cast
 
 import fastavro
@@ -38,12 +37,6 @@ SAMPLE = record(("n", "long"), ("s", "string"))
 VALUES = [{"n": n, "s": "x" * n} for n in range(40)]
 
 
-class Store(MemoryS3):
-    def stream(self, key: str, *, step: int) -> Iterator[bytes]:
-        body = self.get(key)
-        yield from (body[start : start + step] for start in range(0, len(body), step))
-
-
 def settings(output: str, codec: str = "None") -> FormatSpec:
     found = FormatSpec(output=OutputFormat(output), compression=CompressionSpec(codec=CompressionCodec(codec)))
     return with_blocks(found, 200)
@@ -62,7 +55,7 @@ def body_of(given: FormatSpec, schema: Schema, rows: RowSlice) -> bytes:
 
 
 def content_of(given: FormatSpec, schema: Schema, body: bytes) -> ObjectContent:
-    s3 = Store()
+    s3 = MemoryS3()
     s3.put(KEY, body)
     return container_content(cast("S3Client", s3), KEY, given, schema, 64)
 
