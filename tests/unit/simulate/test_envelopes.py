@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.cli.test_simulate import offsets, record, run, sink, write
+from tests.unit.simulate.steps import offsets, record, run, sink, write
 
 
 def test_the_size_of_a_record_counts_its_envelope() -> None:

@@ -54,40 +54,6 @@ def test_a_schema_that_the_driver_rejects_is_a_configuration_error(converter: st
         reports(converter, schema)
 
 
-FIELDS = {"text": "- {name: id, type: int64}"}
-OBJECT = {"text": '{"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}'}
-
-
-def errors(value: object, **given: Any) -> list[str]:
-    """The data errors of a record with this value, in Parquet."""
-    of = accepted({"spec.rotation.flushSize": 1, "spec.format": {"output": "Parquet", **given}})
-    record = {"topic": "t", "partition": 0, "offset": 0, "value": value}
-    (report,) = simulate(of, [json.dumps({"write": [record]}).encode()])
-    assert bool(report.closed) != bool(report.errors)
-    return [each.message for each in report.errors]
-
-
-@pytest.mark.parametrize(
-    "given", [{"schema": FIELDS}, {"schema": OBJECT}, {"schema": OBJECT, "converter": "JsonSchema"}]
-)
-def test_a_json_value_that_does_not_conform_to_the_schema_of_the_sink_is_a_data_error(given: dict[str, Any]) -> None:
-    assert errors({"id": 1}, **given) == []
-    assert errors({"id": "one"}, **given) == ["the field id: a JSON value must be an integer"]
-    assert errors({"id": 1, "gate": "B7"}, **given) == ["the field gate: its schema does not have this property"]
-    assert errors({"id": 1, "gate": "B7"}, unknownFields="Json", **given) == []
-
-
-def test_a_json_value_is_not_checked_against_a_schema_that_is_in_a_config_map() -> None:
-    assert errors({"id": "one"}, schema={"configMap": "schemas", "key": "flight"}) == []
-
-
-@pytest.mark.parametrize("source", [{"inference": "Once"}, {"schema": {"text": "- {name: id, type: int64}"}}])
-def test_json_with_a_schema_of_the_sink_is_simulated_as_it_is(source: dict[str, Any]) -> None:
-    of = accepted({"spec.rotation.flushSize": 1, "spec.format": {"output": "Parquet", **source}})
-    (report,) = simulate(of, [STEP])
-    assert [each.key for each in report.closed] == ["topics/t/partition=0/t+0+0000000000.snappy.parquet"]
-
-
 def test_the_command_ends_with_the_exit_code_of_a_configuration_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
