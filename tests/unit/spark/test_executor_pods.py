@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from s3sink_operator.objects.spark_properties import properties_file
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.units.quantities import MI
-from sink_job.spark.conf import SparkSettings, spark_conf
 from sink_job.spark.executor_pods import ExecutorConfig, parse_properties, read_executor_config
 
 SIZES = {
@@ -20,17 +19,6 @@ SIZES = {
     "spark.executor.memory": "640m",
     "spark.executor.memoryOverhead": "1000m",
 }
-
-
-def conf(**given: str) -> dict[str, str]:
-    settings = SparkSettings(
-        app_name="sink",
-        jars=[Path("/jars/a.jar"), Path("/jars/b.jar")],
-        heap=512 << 20,
-        conf=given,
-        cluster=ExecutorConfig.of(SIZES | {"spark.master": "k8s://https://here", "spark.driver.host": "10.1.2.3"}),
-    )
-    return spark_conf(settings, Path("/tmp/x"), Path("/tmp/x"), Path("/conf/log4j2.properties"))
 
 
 def test_number_and_size_of_executors_are_those_of_sparks_properties() -> None:
@@ -67,26 +55,3 @@ def test_the_error_for_a_variable_that_is_not_set_names_the_property(tmp_path: P
 def test_the_error_for_a_missing_properties_file_names_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"--spark-properties .*nothing\.properties"):
         read_executor_config(tmp_path / "nothing.properties", {})
-
-
-def test_the_operators_properties_of_the_cluster_are_kept() -> None:
-    properties = conf()
-    assert (properties["spark.master"], properties["spark.driver.host"]) == ("k8s://https://here", "10.1.2.3")
-    assert properties["spark.executor.instances"] == "3"
-    assert "spark.driver.bindAddress" not in properties
-
-
-def test_executors_use_the_same_paths_of_connector_and_logging_as_the_driver() -> None:
-    properties = conf(**{"spark.executor.extraClassPath": "/mine.jar", "spark.executor.extraJavaOptions": "-Da=b"})
-    assert properties["spark.executor.extraClassPath"] == "/jars/a.jar:/jars/b.jar:/mine.jar"
-    options = properties["spark.executor.extraJavaOptions"]
-    assert options.startswith("-Da=b -XX:+UseParallelGC")
-    assert "-Dlog4j2.configurationFile=file:///conf/log4j2.properties" in options
-
-
-def test_the_sockets_of_workers_in_a_pod_are_in_tmp() -> None:
-    assert conf()["spark.python.unix.domain.socket.dir"] == "/tmp"
-
-
-def test_a_task_in_a_pod_has_as_many_attempts_as_in_local_mode() -> None:
-    assert conf()["spark.task.maxFailures"] == "4"
