@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from unittest.mock import Mock
 
-import pyarrow as pa
 import pytest
 
-from sink_job.avro.converter import AvroDecoder
 from sink_job.connect import schema_cache
 from sink_job.connect.errors import InvalidSchema
-from sink_job.connect.json_encoder import DEFAULT_OPTIONS
-from sink_job.connect.schema import RegisteredSchema
 from sink_job.connect.schema_cache import cached_by_size
-from sink_job.converters.registered import Decoder, RegisteredConverter, SchemaSettings
-from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.protobuf import converter as protobuf_converter
-from tests.unit.avro.avro_data import SOURCE, Table, datum, in_wire_format, record
 from tests.unit.protobuf.protobuf_data import convert, converter, proto3
 from tests.unit.protobuf.protobuf_data import in_wire_format as protobuf_in_wire_format
 
@@ -76,38 +68,3 @@ def test_an_exception_is_not_kept() -> None:
         with pytest.raises(InvalidSchema):
             find("a")
     assert calls == ["a", "a"]
-
-
-def test_large_schemas_of_a_registry_are_compiled_again_rather_than_kept_without_a_limit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(schema_cache, "MAX_CACHE_SIZE", 30_000)
-    compiled: list[str] = []
-
-    def decoder(registered: RegisteredSchema) -> Decoder:
-        compiled.append(registered.id)
-        return AvroDecoder(registered, (), DEFAULT_OPTIONS)
-
-    schema = record(("f", "int"))
-    text = json.dumps(schema | {"doc": "x" * 9_000})
-    table = Table({str(n): RegisteredSchema(str(n), "AVRO", text) for n in (1, 2, 3)})
-    converter = RegisteredConverter((), SchemaSettings(table, WireFormat(Layout.CONFLUENT)), decoder)
-    for schema_id in (1, 1, 2, 2, 3, 1):
-        value = in_wire_format(schema_id, datum(schema, {"f": 1}))
-        assert not converter.convert(pa.array([value], pa.binary()), SOURCE).rejected
-    assert compiled == ["1", "2", "3", "1"]
-
-
-def test_the_reason_against_a_schema_is_computed_once() -> None:
-    def fail(schema: RegisteredSchema) -> Decoder:
-        calls.append(schema.id)
-        raise InvalidSchema("no")
-
-    calls: list[str] = []
-    found = RegisteredConverter(
-        (), SchemaSettings(Table({"1": RegisteredSchema("1", "AVRO", "")}), WireFormat(Layout.CONFLUENT)), fail
-    )
-    values = pa.array([in_wire_format(1, b"")], pa.binary())
-    reasons = [found.convert(values, SOURCE).rejected for _ in range(2)]
-    assert reasons == [[(0, "no")], [(0, "no")]]
-    assert calls == ["1"]
