@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says of the code: limits of size, and class names of their own."""
+"""What CONTRIBUTING.md says of the code: limits of size, class names of their own, and a test file for each module."""
 
 from __future__ import annotations
 
@@ -14,6 +14,42 @@ MODULES = sorted(path for folder in ("sink_job", "operator") for path in (ROOT /
 FILE, CLASS, ATTRIBUTES, FUNCTION, FOLDER = 500, 250, 12, 50, 20
 COLUMNS = {"AcceptedRows"}
 """Classes that are a table: an attribute is a column of a batch."""
+DEFINITIONS = {
+    "api/report_access.py",  # names of a variable and of query parameters, and a maximum
+    "api/units/s3_limits.py",  # one number
+    "arrow/arrays.py",  # names of types
+    "coordinator/context.py",  # what a coordinator is given
+    "formats/base.py",  # interfaces
+    "registry/base.py",  # an interface
+    "registry/failures.py",  # codes, and what a failure is described by
+    "rotation/types.py",  # what a rotator returns
+    "writer/preloaded.py",  # imports of the processes that workers are forked from
+}
+"""Modules of the job without behaviour of their own."""
+MISSING = {
+    "avro/column_checks.py",
+    "avro/column_projection.py",
+    "coordinator/committer.py",
+    "coordinator/coordinator.py",
+    "coordinator/round_loop.py",
+    "coordinator/rounds.py",
+    "coordinator/schemas/round_schemas.py",
+    "json/typed/decoder.py",
+    "ledger/schemas/schema_table.py",
+    "ledger/session.py",
+    "ledger/store.py",
+    "parquet/columns.py",
+    "parquet/types.py",
+    "protobuf/column_text.py",
+    "rotation/per_object.py",
+    "rotation/per_partition.py",
+    "writer/container_schemas.py",
+    "writer/object_rebuilder.py",
+    "writer/object_writer.py",
+    "writer/partition_writer.py",
+    "writer/task_objects.py",
+}
+"""Modules of the job whose tests are in files of other names. This set may only shrink."""
 
 
 def definitions(kinds: tuple[type[ast.stmt], ...]) -> Iterator[tuple[str, ast.stmt]]:
@@ -70,3 +106,11 @@ def test_no_class_name_of_the_product_occurs_twice() -> None:
         places[getattr(node, "name", "")].append(at)
     assert len(places) > 500
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_each_module_has_a_test_file_of_its_name() -> None:
+    """`sink_job/x/y.py`: `tests/unit/x/test_y.py`. Also fails for an entry of a module that has one by now."""
+    job, tests = ROOT / "sink_job", ROOT / "tests" / "unit"
+    modules = [path.relative_to(job) for path in job.rglob("*.py") if not path.name.startswith("__")]
+    without = {str(path) for path in modules if not (tests / path.parent / f"test_{path.name}").exists()}
+    assert without == DEFINITIONS | MISSING
