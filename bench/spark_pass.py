@@ -88,10 +88,10 @@ class Passes:
         self.cores = cores
         self.executor_memory = executor_memory
         self.spark = spark
-        self.gateway = spark.sparkContext._gateway
+        self.gateway = spark._gateway
         self.properties = KafkaProperties.of(sink.spec.kafka, {})
         self.admin = JavaKafkaAdmin(self.gateway, self.properties, timeout_ms=50_000)
-        self.engine = SparkEngine(spark, self.properties.client(), group_id=sink.group_id, cores=cores)
+        self.engine = SparkEngine(spark, self.properties.client(), cores=cores)
 
     def run(self, what: Pass) -> dict[str, Any]:
         """The results of the pass, except its time."""

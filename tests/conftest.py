@@ -28,7 +28,7 @@ from tests.support.argocd import ArgoCd
 from tests.support.chart import Helm, Renderer, helm_in, renderer
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
     from xdist.remote import Producer
 
     from tests.support.scheduling import FileScheduling
@@ -237,7 +237,7 @@ def spark_working_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, spark_working_dir: Path) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, spark_working_dir: Path) -> Iterator[SparkContext]:
     """Spark in this process, shared by all tests of this worker. Keep it running. It leaves no files."""
     from sink_job.spark.conf import SparkSettings
     from sink_job.spark.jars import connector_jars
@@ -257,7 +257,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, spark_working_dir: Path) -> 
 
 @pytest.fixture
 def spark_fixture(
-    spark: SparkSession, kafka: KafkaBroker, topics: Topics, s3: S3Server, bucket: str, tmp_path: Path
+    spark: SparkContext, kafka: KafkaBroker, topics: Topics, s3: S3Server, bucket: str, tmp_path: Path
 ) -> SparkFixture:
     """Runs sinks in this process, on the shared servers and the test's own bucket."""
     from tests.support.spark_fixture import SparkFixture

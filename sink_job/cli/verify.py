@@ -136,9 +136,8 @@ def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[t
     settings = SparkSettings(
         app_name=f"s3sink-verify-{sink.sink_id}", jars=connector_jars(), cores=cores, conf=sink.spec.spark_conf
     )
-    with _quiet_end(), session(settings) as spark, JavaKafkaAdmin(spark.sparkContext._gateway, properties) as client:
-        group = f"{sink.group_id}-verify"
-        yield client, SparkEngine(spark, properties.client(), group_id=group, redact=properties.redact, cores=cores)
+    with _quiet_end(), session(settings) as spark, JavaKafkaAdmin(spark._gateway, properties) as client:
+        yield client, SparkEngine(spark, properties.client(), redact=properties.redact, cores=cores)
 
 
 @contextmanager

@@ -173,14 +173,13 @@ class _Run:
         if self.signals.requested:
             return
         spark = self._start_spark(stack, jars)
-        admin = JavaKafkaAdmin(spark.sparkContext._gateway, self.connections.kafka, timeout_ms=KAFKA_TIMEOUT_MS)
+        admin = JavaKafkaAdmin(spark._gateway, self.connections.kafka, timeout_ms=KAFKA_TIMEOUT_MS)
         stack.callback(_quietly, admin.close)
         stack.enter_context(self._lag_sampler(admin))
         self.heartbeat.beat()
         engine = SparkEngine(
             spark,
             self.connections.kafka.client(),
-            group_id=self.sink.group_id,
             redact=self.connections.kafka.redact,
             cores=self.tasks.cores,
         )
@@ -208,7 +207,7 @@ class _Run:
         if cluster is not None:
             self.spark.executor_log = ExecutorLog(self._failure_limit(cluster.instances), redact=SECRETS)
         spark = stack.enter_context(session(self._spark_settings(jars), executor_log=self.spark.executor_log))
-        self.spark.context = spark.sparkContext
+        self.spark.context = spark
         self.spark.is_starting = False
         if cluster is not None:
             self.spark.permission = stack.enter_context(ExecutorPermission(cluster.properties))

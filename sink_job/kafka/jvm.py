@@ -3,7 +3,7 @@
 Loops over partitions run inside the JVM: a call from Python takes half a millisecond, so thousands of calls take
 seconds. Such a loop is a Java source file beside the module that uses it. Janino, the compiler in Spark's distribution,
 compiles it at the first use (0.4 s). So the project ships no binaries and needs no JDK. The compiled classes exist only
-in the driver's JVM; classes for Spark's executors must be sent to them (`bytecodes`).
+in the driver's JVM; classes for Spark's executors must be sent to them (`class_files`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
@@ -24,38 +24,55 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 _JAVA = 8  # the newest class-file version that Janino supports
-_compiled: WeakKeyDictionary[JavaGateway, dict[str, Any]] = WeakKeyDictionary()  # compilers by class name
+_compiled: WeakKeyDictionary[JavaGateway, dict[str, _Classes]] = WeakKeyDictionary()  # by class name
 _lock = threading.Lock()
 
 
-def new_instance(gateway: JavaGateway, source: Traversable, name: str) -> Any:
+def new_instance(gateway: JavaGateway, source: Traversable, name: str, *others: Traversable) -> Any:
     """An instance (constructor without arguments) of the class `name`, compiled from `source` in the gateway's JVM.
 
-    Each class is compiled once per JVM. py4j caches methods by class name, so the name must be unique.
+    `others`: source files that `source` needs. Each class is compiled once per JVM. py4j caches methods by class name,
+    so the name must be unique.
     """
-    return _compiler(gateway, source, name).getClassLoader().loadClass(name).newInstance()
+    return _classes(gateway, name, source, *others).loader.loadClass(name).newInstance()
 
 
-def bytecodes(gateway: JavaGateway, source: Traversable, name: str) -> Any:
-    """The class files of the source file of `name`: a Java map from class name to bytes. They remain in the JVM."""
-    return _compiler(gateway, source, name).getBytecodes()
+def class_files(gateway: JavaGateway, source: Traversable, name: str, *others: Traversable) -> Any:
+    """The class files of `new_instance`: a Java map from file name to bytes. They remain in the JVM."""
+    return _classes(gateway, name, source, *others).files
 
 
-def _compiler(gateway: JavaGateway, source: Traversable, name: str) -> Any:
+class _Classes(NamedTuple):
+    """Compiled classes. `files`: a Java map from file name to bytes."""
+
+    files: Any
+    loader: Any
+
+
+def _classes(gateway: JavaGateway, name: str, *sources: Traversable) -> _Classes:
     with _lock:
-        compilers = _compiled.setdefault(gateway, {})
-        if name not in compilers:
-            compilers[name] = _compile(gateway, source.read_text(encoding="utf-8"))
-        return compilers[name]
+        compiled = _compiled.setdefault(gateway, {})
+        if name not in compiled:
+            compiled[name] = _compile(gateway, sources)
+        return compiled[name]
 
 
-def _compile(gateway: JavaGateway, source: str) -> Any:
-    compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
+def _compile(gateway: JavaGateway, sources: Sequence[Traversable]) -> _Classes:
+    jvm = gateway.jvm
+    util = jvm.org.codehaus.commons.compiler.util
+    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    texts = gateway.new_array(util.resource.Resource, len(sources))
+    for number, source in enumerate(sources):
+        texts[number] = util.resource.StringResource(source.name, source.read_text(encoding="utf-8"))
+    files = jvm.java.util.HashMap()
+    compiler = jvm.org.codehaus.janino.Compiler()
+    compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(parent))
+    compiler.setClassFileCreator(util.resource.MapResourceCreator(files))
     compiler.setSourceVersion(_JAVA)
     compiler.setTargetVersion(_JAVA)
-    compiler.cook(source)
-    return compiler
+    compiler.compile(texts)
+    finder = util.resource.MapResourceFinder(files)
+    return _Classes(files, util.ResourceFinderClassLoader(finder, parent))
 
 
 def plain_jvm(jars: Sequence[Path], *, heap: int = 128 << 20) -> JavaGateway:

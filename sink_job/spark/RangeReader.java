@@ -2,7 +2,9 @@ package s3sink;
 
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -11,94 +13,131 @@ import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.spark.SparkContext;
-import org.apache.spark.rdd.RDD;
-import org.apache.spark.sql.Dataset;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.kafka010.KafkaOffsetRange;
-import org.apache.spark.sql.kafka010.KafkaSourceRDD;
-import org.apache.spark.sql.types.StructType;
-import scala.Function1;
-import scala.Option;
-import scala.collection.immutable.Seq;
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.java.JavaRDD;
+import scala.collection.AbstractIterator;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
+import scala.runtime.AbstractFunction1;
 
 /**
- * Reads exact offset ranges with Spark's own Kafka RDD, and converts their records to a Dataset with a function. The
- * caller assigns the ranges to tasks.
+ * Reads exact offset ranges from Kafka, and sends them to the Python workers of Spark's tasks past Spark's rows.
  *
- * Unlike Spark's data source, it has no admin client for each read, which would request offsets that the caller knows,
- * and no row per record. Runs in the driver.
+ * In the driver it creates an RDD with one partition for each task. The RDD has no elements: in a task it starts a
+ * RangeSender beside the task's own thread, which then waits for the results of the Python worker as for every Python
+ * function.
  */
-public class RangeReader {
+public class RangeReader extends AbstractFunction1 implements Serializable {
+    private static final long serialVersionUID = 1L;
+    ReaderSettings settings;
 
     /**
-     * A Dataset with one partition per line of plan, in order. A line has the ranges of one task, in order: topic,
-     * partition, start, end (exclusive), separated by single spaces. toRows converts the iterator of a task's
-     * ConsumerRecords to an iterator of rows of the schema; it runs in the executors.
+     * An RDD with one partition for each line of plan, in order. A line has the ranges of one task, in order: topic,
+     * partition, start, end (exclusive), separated by single spaces.
      */
-    public Dataset read(
-            SparkSession spark, Map params, String plan, long pollTimeoutMs, Function1 toRows, StructType schema) {
-        SparkContext context = spark.sparkContext();
-        List parts = new ArrayList();
-        List single = new ArrayList();
-        StringTokenizer lines = new StringTokenizer(plan, "\n");
-        while (lines.hasMoreTokens()) {
-            List ranges = ranges(lines.nextToken());
-            if (ranges.size() == 1) {
-                single.addAll(ranges);
-                continue;
-            }
-            flush(context, params, single, pollTimeoutMs, parts);
-            single = new ArrayList();
-            parts.add(rdd(context, params, ranges, pollTimeoutMs).coalesce(1, false, Option.empty(), null));
+    public JavaRDD read(SparkContext context, String plan, ReaderSettings settings) {
+        RangeReader reader = new RangeReader();
+        reader.settings = settings;
+        List tasks = new ArrayList();
+        int start = 0;
+        while (start < plan.length()) {
+            int end = plan.indexOf('\n', start);
+            tasks.add(plan.substring(start, end));
+            start = end + 1;
         }
-        flush(context, params, single, pollTimeoutMs, parts);
-
-        RDD records = parts.size() == 1
-            ? (RDD) parts.get(0)
-            : context.union(seq(parts), ClassTag$.MODULE$.apply(Object.class));
-        ClassTag rowTag = ClassTag$.MODULE$.apply(InternalRow.class);
-        return spark.internalCreateDataFrame(records.mapPartitions(toRows, false, rowTag), schema, false);
+        ClassTag texts = ClassTag$.MODULE$.apply(String.class);
+        ClassTag bytes = ClassTag$.MODULE$.apply(byte[].class);
+        return context.parallelize(CollectionConverters.asScala(tasks).toSeq(), tasks.size(), texts)
+            .mapPartitions(reader, false, bytes)
+            .toJavaRDD();
     }
 
-    /** Writes a jar with these classes, a map from class name to bytes. */
+    /** The settings of a read. sockets: the beginning of the paths of all sockets. */
+    public ReaderSettings settings(
+            String sockets,
+            Map client,
+            long timeoutMs,
+            int batchBytes,
+            boolean timestamps,
+            boolean keys,
+            boolean headers,
+            boolean timestampTypes) {
+        ReaderSettings settings = new ReaderSettings();
+        settings.sockets = sockets;
+        settings.client = new HashMap(client);
+        settings.timeoutMs = timeoutMs;
+        settings.batchBytes = batchBytes;
+        settings.timestamps = timestamps;
+        settings.keys = keys;
+        settings.headers = headers;
+        settings.timestampTypes = timestampTypes;
+        return settings;
+    }
+
+    /** Runs on the thread of a task, before its Python worker. */
+    public Object apply(Object tasks) {
+        String plan = (String) ((scala.collection.Iterator) tasks).next();
+        RangeSender.start(TaskContext.get(), ranges(plan), settings);
+        return new NoElements();
+    }
+
+    /** Writes a jar with these class files, a map from file name to bytes. */
     public void writeJar(Map classes, String path) throws IOException {
         ZipOutputStream jar = new ZipOutputStream(new FileOutputStream(path));
         Iterator names = classes.keySet().iterator();
         while (names.hasNext()) {
             String name = (String) names.next();
-            jar.putNextEntry(new ZipEntry(name.replace('.', '/') + ".class"));
+            jar.putNextEntry(new ZipEntry(name));
             jar.write((byte[]) classes.get(name));
         }
         jar.close();
     }
 
-    private static void flush(SparkContext context, Map params, List single, long pollTimeoutMs, List parts) {
-        if (!single.isEmpty()) {
-            parts.add(rdd(context, params, single, pollTimeoutMs));
-        }
-    }
-
-    private static RDD rdd(SparkContext context, Map params, List ranges, long pollTimeoutMs) {
-        return new KafkaSourceRDD(context, params, seq(ranges), pollTimeoutMs, true);
-    }
-
-    private static List ranges(String line) {
+    private static List ranges(String plan) {
         List ranges = new ArrayList();
-        StringTokenizer words = new StringTokenizer(line, " ");
+        StringTokenizer words = new StringTokenizer(plan, " ");
         while (words.hasMoreTokens()) {
             TopicPartition partition = new TopicPartition(words.nextToken(), Integer.parseInt(words.nextToken()));
-            long start = Long.parseLong(words.nextToken());
-            long end = Long.parseLong(words.nextToken());
-            ranges.add(new KafkaOffsetRange(partition, start, end, Option.empty()));
+            ranges.add(new OffsetRange(
+                partition, Long.parseLong(words.nextToken()), Long.parseLong(words.nextToken())));
         }
         return ranges;
     }
+}
 
-    private static Seq seq(List list) {
-        return CollectionConverters.asScala(list).toSeq();
+/** What a task has to know beside its ranges. */
+class ReaderSettings implements Serializable {
+    private static final long serialVersionUID = 1L;
+    String sockets;
+    HashMap client;
+    long timeoutMs;
+    int batchBytes;
+    boolean timestamps;
+    boolean keys;
+    boolean headers;
+    boolean timestampTypes;
+}
+
+/** The offsets start (inclusive) to end (exclusive) of a topic-partition. */
+class OffsetRange {
+    final TopicPartition partition;
+    final long start;
+    final long end;
+
+    OffsetRange(TopicPartition partition, long start, long end) {
+        this.partition = partition;
+        this.start = start;
+        this.end = end;
+    }
+}
+
+class NoElements extends AbstractIterator {
+    public boolean hasNext() {
+        return false;
+    }
+
+    public Object next() {
+        throw new java.util.NoSuchElementException();
     }
 }

@@ -18,7 +18,7 @@ from zipfile import ZipFile
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
@@ -53,7 +53,7 @@ def build_cds_archive() -> Path:
     settings = SparkSettings(app_name="s3sink-archive", jars=jars, cores=1, conf=conf)
     with session(settings, exit_timeout_s=300) as spark:
         unreachable = {"bootstrap.servers": "127.0.0.1:1"}
-        engine = SparkEngine(spark, unreachable, group_id="archive", poll_timeout_ms=100)
+        engine = SparkEngine(spark, unreachable, poll_timeout_ms=100)
         idle, read = TopicPartition("archive", 0), TopicPartition("archive", 1)
         engine.run(ranges={}, idle=[idle], inputs={}, columns=Columns(), factory=stateless(_discard))
         with suppress(SinkError):  # no broker answers, but the classes of a consumer have been loaded
@@ -76,9 +76,9 @@ def remove_unused(path: Path) -> None:
             other.unlink(missing_ok=True)
 
 
-def _load_kubernetes_client(spark: SparkSession) -> None:
+def _load_kubernetes_client(context: SparkContext) -> None:
     """Loads the classes of the Kubernetes client, which a driver with executor pods uses, with a request that fails."""
-    jvm = spark.sparkContext._gateway.jvm.io.fabric8.kubernetes.client  # type: ignore[union-attr]
+    jvm = context._gateway.jvm.io.fabric8.kubernetes.client  # type: ignore[union-attr]
     config = jvm.ConfigBuilder().withMasterUrl("https://127.0.0.1:1").withRequestRetryBackoffLimit(0).build()
     client = jvm.KubernetesClientBuilder().withConfig(config).build()
     with suppress(Py4JJavaError):
@@ -86,9 +86,9 @@ def _load_kubernetes_client(spark: SparkSession) -> None:
     client.close()
 
 
-def _load_kafka_client(spark: SparkSession, jars: Sequence[Path]) -> None:
+def _load_kafka_client(context: SparkContext, jars: Sequence[Path]) -> None:
     """Loads the classes of Kafka's clients by their names: most are used only after an answer of a broker."""
-    gateway = spark.sparkContext._gateway
+    gateway = context._gateway
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
     for jar in jars:
         for name in _kafka_classes(jar):

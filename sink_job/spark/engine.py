@@ -13,17 +13,14 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
 from pyspark import Broadcast, SparkContext
-from pyspark.sql import DataFrame, SparkSession
 
 from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Cancelled, Columns, ProcessorFactory, Range
 from sink_job.spark.errors import job_error
-from sink_job.spark.fetch import FetchSize
 from sink_job.spark.range_reader import RangeReader
-from sink_job.spark.task import OUTCOMES_DDL, InlineInputs, SparkTask, TaskFailure
+from sink_job.spark.task import InlineInputs, Outcome, SparkTask, TaskFailure
 from sink_job.spark.task_packing import TaskAssignment, assign_tasks
 
 _log = logging.getLogger(__name__)
@@ -35,31 +32,26 @@ class SparkEngine:
 
     def __init__(
         self,
-        spark: SparkSession,
+        context: SparkContext,
         client: Mapping[str, str],
         *,
-        group_id: str,
         redact: Callable[[str], str] = str,
         cores: int | None = None,
         poll_timeout_ms: int = 15_000,
     ) -> None:
         """`client`: properties of a Kafka consumer (KafkaProperties.client()), with secrets in plain text.
-        `group_id`: prefix of the group ids under which executors keep their consumers.
         `redact`: removes secrets from messages.
         `cores`: number of concurrent tasks; None: Spark's default parallelism.
-        `poll_timeout_ms`: maximum time of a poll without an answer.
+        `poll_timeout_ms`: maximum time without a record of a range.
         """
-        context = spark.sparkContext
-        self._spark = spark
         self._context = context
-        self._reader = RangeReader(spark, client, group_id=group_id, poll_timeout_ms=poll_timeout_ms)
+        self._reader = RangeReader(context, client, poll_timeout_ms=poll_timeout_ms)
         self._redact = redact
         self._servers = client["bootstrap.servers"]
         self._cores = cores or context.defaultParallelism
         self._attempts = _attempts(context)
         self._group = f"s3sink-{uuid.uuid4()}"
         self._cancelled = threading.Event()
-        self._fetch = FetchSize()
 
     def run(
         self,
@@ -79,7 +71,7 @@ class SparkEngine:
         self._context.setJobGroup(self._group, "round", interruptOnCancel=True)
         sent = self._send(inputs)
         try:
-            outcomes = self._frame(layout, columns, factory, sent, self._fetch.reading(ranges)).toArrow()
+            outcomes = self._collect(layout, columns, factory, sent)
         except Exception as error:
             if self._cancelled.is_set():
                 raise Cancelled("cancelled") from None
@@ -97,19 +89,14 @@ class SparkEngine:
         self._cancelled.set()
         self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
 
-    def _frame(
-        self,
-        layout: TaskAssignment,
-        columns: Columns,
-        factory: ProcessorFactory,
-        sent: _ShippedInputs,
-        fetch_bytes: int,
-    ) -> DataFrame:
-        """One row per topic-partition."""
+    def _collect(
+        self, layout: TaskAssignment, columns: Columns, factory: ProcessorFactory, sent: _ShippedInputs
+    ) -> list[Outcome]:
+        """Runs the job."""
         tasks = [*layout.single, *layout.shared]
         members = [[partition for partition, _ in task] for task in tasks]
-        batches = self._reader.read(tasks, columns, fetch_bytes=fetch_bytes)
-        return batches.mapInArrow(SparkTask(factory, sent.inputs, members, self._attempts), OUTCOMES_DDL)
+        task = SparkTask(factory, sent.inputs, members, self._attempts, self._reader.sockets, columns)
+        return self._reader.read(tasks, columns).mapPartitionsWithIndex(task).collect()
 
     def _send(self, inputs: Mapping[TopicPartition, bytes]) -> _ShippedInputs:
         if sum(map(len, inputs.values())) <= _INLINE_BYTES:
@@ -117,12 +104,11 @@ class SparkEngine:
         broadcast = self._context.broadcast(dict(inputs))
         return _ShippedInputs(broadcast, broadcast.destroy)
 
-    def _results(self, outcomes: pa.Table, layout: TaskAssignment) -> dict[TopicPartition, bytes]:
-        results: dict[TopicPartition, bytes] = {}
-        for topic, partition, failed, result in zip(*(column.to_pylist() for column in outcomes.columns), strict=True):
-            if failed:
-                self._raise(pickle.loads(result))
-            results[TopicPartition(topic, partition)] = result
+    def _results(self, outcomes: Sequence[Outcome], layout: TaskAssignment) -> dict[TopicPartition, bytes]:
+        for outcome in outcomes:
+            if outcome.failed:
+                self._raise(pickle.loads(outcome.result))
+        results = {outcome.tp: outcome.result for outcome in outcomes}
         if len(results) != len(layout.members):
             raise SinkError(f"Spark returned no result for {len(layout.members) - len(results)} topic-partitions")
         return results

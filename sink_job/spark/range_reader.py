@@ -1,13 +1,12 @@
-"""Reads exact offset ranges from Kafka as a DataFrame of columnar batches, with Spark's own Kafka RDD.
+"""Reads exact offset ranges from Kafka in Spark's tasks, past Spark's rows.
 
-Spark's data source (`spark.read.format("kafka")`) adds to that RDD an admin client for each read, its own assignment of
-tasks, and one row per record. A row costs Spark a microsecond, and the read of a small record takes a fraction of that.
-So a row here is a *columnar batch* of many records of one topic-partition. ColumnarBatcher.java creates the batches,
-columnar_batch.py reads them.
+Spark plans, schedules, retries and supervises the tasks. The records do not become rows, which cost a microsecond each
+and a way through several buffers: in the JVM of the task a consumer reads the ranges, and sends batches of records over
+a Unix socket to the Python worker of the same task (RangeSender.java, frames.py). docs/adr/0044.
 
-ColumnarBatcher runs in the executors. The driver compiles its class at the start and writes it to a jar, which
-`SparkContext.addJar` announces to the executors. An executor downloads the jar from the driver before its first task.
-This works in local mode and with executor pods, and the image does not need the jar.
+The driver compiles the classes at the start and writes them to a jar, which `SparkContext.addJar` announces to the
+executors. An executor downloads the jar from the driver before its first task. This works in local mode and with
+executor pods, and the image does not need the jar.
 """
 
 from __future__ import annotations
@@ -16,66 +15,69 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import RDD, SparkContext
+from pyspark.serializers import NoOpSerializer
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Columns, Range
-from sink_job.kafka.jvm import bytecodes, new_instance
-from sink_job.spark.fetch import pool_group
+from sink_job.kafka.jvm import class_files, new_instance
 
-_BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+SOCKET_DIR = "spark.python.unix.domain.socket.dir"
+"""Spark's property with the directory of the sockets between JVM and Python workers."""
+
+BATCH_BYTES = 1 << 20
+"""Bytes of values in a batch of records. A larger value is in a batch of its own."""
+
+FETCH_BYTES = 4 << 20
+"""Bytes of a fetch. Each concurrent task has a consumer, whose heap has two: one that is read, and the next one."""
+
+_MAX_POLL_RECORDS = 5_000  # few enough that the objects of a poll stay in the caches of the CPU
+_BYTES = "org.apache.kafka.common.serialization.ByteBufferDeserializer"
+_SOURCES = ("RangeReader", "RangeSender", "RangeConsumer", "Frame")
 TaskRanges = Sequence[tuple[TopicPartition, Range]]
 
 
 class RangeReader:
-    """Reads from one cluster. The executors keep their consumers between reads."""
+    """Reads from one cluster. The JVMs of the tasks keep their consumers between reads."""
 
-    def __init__(
-        self, spark: SparkSession, client: Mapping[str, str], *, group_id: str, poll_timeout_ms: int = 15_000
-    ) -> None:
-        """`client`: properties of a Kafka consumer, with secrets in plain text. `group_id`: prefix of its group ids.
-        `poll_timeout_ms`: maximum time of a poll without an answer."""
-        self._spark = spark
-        self._client = dict(client)
-        self._group_id = group_id
+    def __init__(self, context: SparkContext, client: Mapping[str, str], *, poll_timeout_ms: int = 15_000) -> None:
+        """`client`: properties of a Kafka consumer, with secrets in plain text. `poll_timeout_ms`: maximum time without
+        a record of the range."""
+        gateway = context._gateway
+        assert gateway is not None
+        self._context = context
         self._poll_timeout_ms = poll_timeout_ms
-        gateway = spark.sparkContext._gateway
-        assert gateway is not None
-        self._java_map = gateway.jvm.java.util.HashMap
-        self._ranges = new_instance(gateway, files("sink_job.spark") / "RangeReader.java", "s3sink.RangeReader")
-        self._batcher = self._shipped_batcher()
+        self._client = gateway.jvm.java.util.HashMap()
+        for name, value in self._consumer(client).items():
+            self._client.put(name, value)
+        self._reader = self._shipped_reader(gateway)
+        self.sockets = f"{context.getConf().get(SOCKET_DIR)}/s3sink-{uuid4().hex[:12]}"
 
-    def read(self, tasks: Sequence[TaskRanges], columns: Columns, *, fetch_bytes: int) -> DataFrame:
-        """A DataFrame of columnar batches, with one partition per element of `tasks`.
-
-        `fetch_bytes`: the fetch size, one of `fetch.SIZES`. Kafka still returns a single larger record batch.
-        """
-        plan = "\n".join(" ".join(f"{tp.topic} {tp.partition} {r.start} {r.end}" for tp, r in task) for task in tasks)
-        params = self._java_map()
-        for name, value in self._consumer(fetch_bytes).items():
-            params.put(name, value)
-        batcher = self._batcher.of(_BATCH_BYTES, *columns)
-        session = self._spark._jsparkSession
-        batches = self._ranges.read(session, params, plan, self._poll_timeout_ms, batcher, batcher.schema())
-        return DataFrame(batches, self._spark)
-
-    def _shipped_batcher(self) -> Any:
-        """A ColumnarBatcher. Sends its class to the executors, once per session."""
-        context = self._spark.sparkContext
-        gateway, source, name = (
-            context._gateway,
-            files("sink_job.spark") / "ColumnarBatcher.java",
-            "s3sink.ColumnarBatcher",
+    def read(self, tasks: Sequence[TaskRanges], columns: Columns) -> RDD[Any]:
+        """An RDD without elements, with one partition per element of `tasks`. Each sends the records of its ranges to
+        the socket of its task (`frames.socket_path`)."""
+        plan = "".join(
+            " ".join(f"{tp.topic} {tp.partition} {r.start} {r.end}" for tp, r in task) + "\n" for task in tasks
         )
-        assert gateway is not None
-        jar = Path(context._temp_dir) / "s3sink.jar"
-        if not jar.exists():
-            self._ranges.writeJar(bytecodes(gateway, source, name), str(jar))
-            context._jsc.addJar(str(jar))
-        return new_instance(gateway, source, name)
+        settings = self._reader.settings(
+            self.sockets, self._client, self._poll_timeout_ms, BATCH_BYTES, *columns
+        )
+        return RDD(self._reader.read(self._context._jsc.sc(), plan, settings), self._context, NoOpSerializer())
 
-    def _consumer(self, fetch_bytes: int) -> dict[str, str]:
+    def _shipped_reader(self, gateway: Any) -> Any:
+        """A RangeReader of Java. Sends its classes to the executors, once per context."""
+        folder = files("sink_job.spark")
+        source, *others = (folder / f"{name}.java" for name in _SOURCES)
+        reader = new_instance(gateway, source, "s3sink.RangeReader", *others)
+        jar = Path(self._context._temp_dir) / "s3sink.jar"
+        if not jar.exists():
+            reader.writeJar(class_files(gateway, source, "s3sink.RangeReader", *others), str(jar))
+            self._context._jsc.addJar(str(jar))
+        return reader
+
+    def _consumer(self, client: Mapping[str, str]) -> dict[str, str]:
         return {
             "enable.metrics.push": "false",
             "auto.include.jmx.reporter": "false",
@@ -83,16 +85,11 @@ class RangeReader:
             "receive.buffer.bytes": str(1 << 20),
             "default.api.timeout.ms": str(self._poll_timeout_ms),
             "request.timeout.ms": str(self._poll_timeout_ms),
-            **self._client,
-            "max.partition.fetch.bytes": str(fetch_bytes),
+            **client,
+            "max.partition.fetch.bytes": str(FETCH_BYTES),
             "max.poll.records": str(_MAX_POLL_RECORDS),
-            "group.id": pool_group(self._group_id, fetch_bytes),
             "key.deserializer": _BYTES,
             "value.deserializer": _BYTES,
             "auto.offset.reset": "none",
             "enable.auto.commit": "false",
         }
-
-
-_BATCH_BYTES = 1 << 20  # bytes of values
-_MAX_POLL_RECORDS = 50_000  # large, because each poll sends two requests for the available offsets to the broker

@@ -23,7 +23,6 @@ from typing import IO, Any, TypeAlias
 
 from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
 
 from sink_job.api.errors import ConfigurationError, TooManyExecutorFailures
 from sink_job.spark.conf import SOCKET_DIR_LENGTH, SparkSettings, spark_conf
@@ -37,14 +36,14 @@ _JVM_ENDS_S = 2.0
 """Time until a JVM that was killed is gone."""
 
 
-Session: TypeAlias = SparkSession
+Session: TypeAlias = SparkContext
 """A running Spark, for modules that do not import PySpark."""
 
 
 @contextmanager
 def session(
     settings: SparkSettings, *, executor_log: ExecutorLog | None = None, exit_timeout_s: float = 5
-) -> Iterator[SparkSession]:
+) -> Iterator[SparkContext]:
     """A Spark session. At its end the JVM, its workers and their files are removed. One session at a time per process.
 
     `executor_log` reads the log of the JVM. The JVM is killed if it has not exited `exit_timeout_s` seconds after the
@@ -58,12 +57,11 @@ def session(
             with _interrupts_kept(), _jvm_needed(gateway.proc):
                 context = SparkContext(conf=conf, gateway=gateway)
             context.pythonExec = sys.executable
-            spark = SparkSession(context)
             try:
-                yield spark
+                yield context
             finally:
                 with suppress(Exception):  # the JVM may have exited; it is ended below in any case
-                    spark.stop()
+                    context.stop()
         finally:
             _end(gateway, exit_timeout_s)
 

@@ -1,4 +1,4 @@
-"""A Spark task: calls the task processor for each of its topic-partitions and returns one row for each.
+"""A Spark task: calls the task processor for each of its topic-partitions and returns an outcome for each.
 
 Runs in Spark's Python worker. A task knows its topic-partitions from its number, so the processor is also called for a
 range without records.
@@ -9,26 +9,30 @@ from __future__ import annotations
 import gc
 import pickle
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.types import ProcessorFactory
-from sink_job.spark.columnar_batch import PartitionBatch, iter_batches
+from sink_job.engine.types import Columns, ProcessorFactory
+from sink_job.spark.frames import FrameReader, RangeBatch, socket_path
 from sink_job.spark.resource_errors import resource_error
 
 if TYPE_CHECKING:
-    from pyspark import Broadcast
+    from pyspark import Broadcast, TaskContext
 
-OUTCOMES = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("failed", pa.bool_()), ("result", pa.binary())]
-)
-OUTCOMES_DDL = "topic string, partition int, failed boolean, result binary"
 Batches = Iterator[pa.RecordBatch]
+
+
+class Outcome(NamedTuple):
+    """The result of a topic-partition; a pickled TaskFailure if `failed`."""
+
+    tp: TopicPartition
+    failed: bool
+    result: bytes
 
 
 @dataclass(frozen=True)
@@ -48,97 +52,97 @@ class InlineInputs:
 
 @dataclass(frozen=True)
 class SparkTask:
-    """The function that Spark runs in each task of a DataFrame. It is pickled once per round.
+    """The function that Spark runs in each task. It is pickled once per round.
 
-    `members`: the topic-partitions of each task, in order. `attempts`: the maximum number of attempts of a task.
+    `members`: the topic-partitions of each task, in order, which are also its ranges. `attempts`: the maximum number of
+    attempts of a task. `sockets`: the beginning of the paths of the tasks' sockets. `columns`: the columns that the reader sends.
     """
 
     factory: ProcessorFactory
     inputs: InlineInputs | Broadcast[dict[TopicPartition, bytes]]
     members: Sequence[Sequence[TopicPartition]]
     attempts: int
+    sockets: str
+    columns: Columns
 
-    def __call__(self, rows: Batches) -> Batches:
-        """Rows of OUTCOMES, one per topic-partition of the task.
+    def __call__(self, number: int, rows: Iterator[bytes]) -> Iterator[Outcome]:
+        """An outcome for each topic-partition of the task `number`.
 
-        An exception that Spark should retry is raised. At the last attempt it is returned as a row.
+        An exception that Spark should retry is raised. At the last attempt it is returned as an outcome.
         """
         _warm_up()
-        number, attempt = _task_context()
-        batches = _BatchCursor(rows)
-        inputs = self.inputs.value
-        members = self.members[number]
-        results: list[bytes] = []
+        context = _task_context()
+        for _ in rows:  # Spark expects that a task reads its input, which is empty
+            pass
+        with FrameReader(socket_path(self.sockets, context.taskAttemptId()), self.columns) as frames:
+            return iter(self._outcomes(self.members[number], context.attemptNumber(), RangeCursor(frames.next)))
+
+    def _outcomes(self, members: Sequence[TopicPartition], attempt: int, batches: RangeCursor) -> list[Outcome]:
         try:
-            processor = self.factory()
-            for member in members:
-                results.append(processor(member, inputs.get(member, b""), batches.of(member)))
-                batches.skip(member)
-            if batches.drain():
-                raise RuntimeError("the reader returned records of a topic-partition that is not in this task")
-            processor.close()
+            return [Outcome(tp, False, result) for tp, result in zip(members, self._results(members, batches))]
         except Exception as error:
             if batches.failed or (attempt + 1 < self.attempts and _is_retried(error)):
                 raise
-            batches.drain()
-            yield _outcomes(members[:1], [pickle.dumps(_failure(error))], failed=True)
-            return
-        yield _outcomes(members, results, failed=False)
+            return [Outcome(members[0], True, pickle.dumps(_failure(error)))]
+
+    def _results(self, members: Sequence[TopicPartition], batches: RangeCursor) -> list[bytes]:
+        inputs = self.inputs.value
+        processor = self.factory()
+        results = []
+        for number, member in enumerate(members):
+            results.append(processor(member, inputs.get(member, b""), batches.of(number)))
+            batches.skip(number)
+        if batches.skip_all():
+            raise RuntimeError("the reader sent records of a range that is not in this task")
+        processor.close()
+        return results
 
 
-class _BatchCursor:
-    """Iterates over the batches of a task by topic-partition, in their order.
+class RangeCursor:
+    """Iterates over the batches of a task by range, in their order. `read` returns the next batch, or None.
 
-    `failed`: the reader has raised an error, which Spark reports.
+    `failed`: the reader has reported an error, which Spark reports after the last attempt.
     """
 
-    def __init__(self, rows: Batches) -> None:
-        self._batches = (each for batch in rows for each in iter_batches(batch))
-        self._ahead: PartitionBatch | None = None
+    def __init__(self, read: Callable[[], RangeBatch | None]) -> None:
+        self._read = read
+        self._ahead: RangeBatch | None = None
+        self._ended = False
         self.failed = False
 
-    def of(self, member: TopicPartition) -> Batches:
-        """The unread records of a topic-partition."""
+    def of(self, number: int) -> Batches:
+        """The unread records of a range."""
         while (batch := self._next()) is not None:
-            if batch.tp != member:
+            if batch.number != number:
                 self._ahead = batch
                 return
             yield batch.records
 
-    def skip(self, member: TopicPartition) -> None:
-        """Skips the unread records of a topic-partition."""
-        for _ in self.of(member):
+    def skip(self, number: int) -> None:
+        """Skips the unread records of a range."""
+        for _ in self.of(number):
             pass
 
-    def drain(self) -> int:
-        """Reads all remaining batches and returns their number. Otherwise Spark's writer would fail at a closed
-        pipe."""
+    def skip_all(self) -> int:
+        """Reads all remaining batches, up to the end that the reader reports, and returns their number."""
         count = 0
         while self._next() is not None:
             count += 1
         return count
 
-    def _next(self) -> PartitionBatch | None:
+    def _next(self) -> RangeBatch | None:
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             return ahead
+        if self._ended:
+            return None
         try:
-            return next(self._batches, None)
+            batch = self._read()
         except BaseException:
             self.failed = True
             raise
-
-
-def _outcomes(members: Sequence[TopicPartition], results: Sequence[bytes], *, failed: bool) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([member.topic for member in members], pa.string()),
-            pa.array([member.partition for member in members], pa.int32()),
-            pa.array([failed] * len(members)),
-            pa.array(results, pa.binary()),
-        ],
-        schema=OUTCOMES,
-    )
+        self._ended = batch is None
+        return batch
 
 
 def _is_retried(error: Exception) -> bool:
@@ -159,14 +163,13 @@ def _failure(error: Exception) -> TaskFailure:
     return TaskFailure(error, trace)
 
 
-def _task_context() -> tuple[int, int]:
-    """The number of the task in its job, and the number of its attempt, both from 0."""
+def _task_context() -> TaskContext:
     from pyspark import TaskContext
 
     context = TaskContext.get()
     if context is None:
         raise RuntimeError("this code must run in a Spark task")
-    return context.partitionId(), context.attemptNumber()
+    return context
 
 
 _warmed_up = 0

@@ -35,7 +35,7 @@ settings = SparkSettings(app_name="test", jars=[], cluster=config)
 stopped = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.readline(), stopped.set()), daemon=True).start()
 with session(settings, executor_log=log) as spark:
-    jvm = spark.sparkContext._gateway.proc
+    jvm = spark._gateway.proc
     while not stopped.wait(0.1) and jvm.poll() is None:
         print(json.dumps(log.rejection), flush=True)
     sys.exit(jvm.poll() or 0)

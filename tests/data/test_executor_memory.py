@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from sink_job.api.units.quantities import MI
 from sink_job.spark.executor_pods import ExecutorConfig
@@ -14,10 +14,10 @@ from sink_job.spark.executor_scaling import ExecutorScaler
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 
 
-def test_new_executors_of_a_running_application_get_the_new_memory(spark: SparkSession) -> None:
+def test_new_executors_of_a_running_application_get_the_new_memory(spark: SparkContext) -> None:
     """As Spark's Kubernetes backend computes the memory of an executor pod."""
-    jvm: Any = spark.sparkContext._jvm
-    context = spark.sparkContext._jsc.sc()
+    jvm: Any = spark._jvm
+    context = spark._jsc.sc()
     profiles = getattr(jvm.org.apache.spark.resource, "ResourceProfile$").__getattr__("MODULE$")
     nothing = getattr(jvm.scala.collection.immutable, "Map$").__getattr__("MODULE$").empty()
     requests = context.resourceProfileManager().defaultResourceProfile().executorResources()
@@ -28,7 +28,7 @@ def test_new_executors_of_a_running_application_get_the_new_memory(spark: SparkS
         made = profiles.getResourcesForClusterManager(0, requests, 384, 0.1, conf, True, nothing)
         return int(made.memoryOverheadMiB())
 
-    scaler = ExecutorScaler(spark.sparkContext, ExecutorConfig(properties={}, instances=1, cores=1, memory=1024 * MI))
+    scaler = ExecutorScaler(spark, ExecutorConfig(properties={}, instances=1, cores=1, memory=1024 * MI))
     try:
         scaler.resize(2048 * MI)
         assert overhead() == 2048 - 576

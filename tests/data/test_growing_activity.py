@@ -6,7 +6,7 @@ from collections import Counter
 from functools import partial
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from devtools.kafka import kafka_broker
 from devtools.topics import Record, Topics
@@ -42,7 +42,7 @@ def copied(running: RunningDriver, records: int) -> bool:
     return running.report().totals.objects * 10 == records
 
 
-def test_readers_need_no_permission_on_a_group(spark: SparkSession, topic: str) -> None:
+def test_readers_need_no_permission_on_a_group(spark: SparkContext, topic: str) -> None:
     rights = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
@@ -58,7 +58,7 @@ def test_readers_need_no_permission_on_a_group(spark: SparkSession, topic: str) 
             "sasl.mechanism": "PLAIN",
             "sasl.jaas.config": f'{LOGIN_MODULE} required username="reader" password="reader-word";',
         }
-        engine = SparkEngine(spark, login, group_id="without-rights")
+        engine = SparkEngine(spark, login)
         tp = TopicPartition(topic, 0)
         got = engine.run(
             ranges={tp: Range(0, 2)}, idle=(), inputs={}, columns=Columns(), factory=stateless(spark_tasks.summary)

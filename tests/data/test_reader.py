@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.processes import wait_until
@@ -28,13 +28,13 @@ _NO_MORE = Columns()
 LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-def engine_of(spark: SparkSession, properties: Mapping[str, str], poll_timeout_ms: int = 10_000) -> SparkEngine:
+def engine_of(spark: SparkContext, properties: Mapping[str, str], poll_timeout_ms: int = 10_000) -> SparkEngine:
     client = {"isolation.level": "read_committed", **properties}
-    return SparkEngine(spark, client, group_id="reader", poll_timeout_ms=poll_timeout_ms)
+    return SparkEngine(spark, client, poll_timeout_ms=poll_timeout_ms)
 
 
 @pytest.fixture(scope="module")
-def engine(spark: SparkSession, kafka: KafkaBroker) -> SparkEngine:
+def engine(spark: SparkContext, kafka: KafkaBroker) -> SparkEngine:
     return engine_of(spark, {"bootstrap.servers": kafka.bootstrap})
 
 
@@ -280,7 +280,7 @@ def test_records_that_kafka_deleted_are_data_loss(engine: SparkEngine, topics: T
 
 
 def test_a_range_beyond_the_log_end_is_an_error(
-    spark: SparkSession, kafka: KafkaBroker, topics: Topics, topic: str
+    spark: SparkContext, kafka: KafkaBroker, topics: Topics, topic: str
 ) -> None:
     topics.create(topic)
     topics.produce_values(topic, [b"v"] * 3)
@@ -320,7 +320,7 @@ def test_the_engine_continues_after_a_failure(engine: SparkEngine, topics: Topic
     assert offsets(engine, TopicPartition(topic, 0), 0, 3) == [0, 1, 2]
 
 
-def test_the_reader_logs_in_and_an_error_does_not_show_the_password(spark: SparkSession, topic: str) -> None:
+def test_the_reader_logs_in_and_an_error_does_not_show_the_password(spark: SparkContext, topic: str) -> None:
     with kafka_broker(users={"app": "app-word"}) as broker:
         login = {
             "bootstrap.servers": broker.sasl_bootstrap,
@@ -334,13 +334,13 @@ def test_the_reader_logs_in_and_an_error_does_not_show_the_password(spark: Spark
         assert offsets(engine_of(spark, login), TopicPartition(topic, 0), 0, 1) == [0]
 
         wrong = {**login, "sasl.jaas.config": login["sasl.jaas.config"].replace("app-word", "wrong-word")}
-        stranger = SparkEngine(spark, wrong, group_id="stranger")
+        stranger = SparkEngine(spark, wrong)
         with pytest.raises(InvalidCredentials, match="authentication failed") as caught:
             offsets(stranger, TopicPartition(topic, 0), 0, 1)
         assert "wrong-word" not in str(caught.value)
 
 
-def test_cancel_ends_a_run_and_rejects_later_ones(spark: SparkSession, tmp_path: Path) -> None:
+def test_cancel_ends_a_run_and_rejects_later_ones(spark: SparkContext, tmp_path: Path) -> None:
     engine = engine_of(spark, {"bootstrap.servers": "127.0.0.1:9"})
     started = tmp_path / "started"
 

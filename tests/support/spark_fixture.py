@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from devtools import bucket_listing
 from devtools.processes import wait_until
@@ -53,7 +53,7 @@ KAFKA_TIMEOUT_MS = 5_000
 class SparkFixture:
     """The servers of a test with its own bucket, and secrets in `folder`."""
 
-    spark: SparkSession
+    spark: SparkContext
     topics: Topics
     bootstrap: str
     s3: S3Server
@@ -99,7 +99,7 @@ class SparkFixture:
         properties = KafkaProperties.of(sink.spec.kafka, secrets)
         with self._admin(properties) as admin, self._registry(sink) as registry:
             engine = SparkEngine(
-                self.spark, properties.client(), group_id=sink.group_id, redact=properties.redact, poll_timeout_ms=5_000
+                self.spark, properties.client(), redact=properties.redact, poll_timeout_ms=5_000
             )
             context = CoordinatorContext(
                 s3=replace(
@@ -118,7 +118,7 @@ class SparkFixture:
             yield Coordinator(sink, context, goal, Progress(sink, context.clock))
 
     def _admin(self, properties: KafkaProperties) -> JavaKafkaAdmin:
-        gateway = self.spark.sparkContext._gateway
+        gateway = self.spark._gateway
         assert gateway is not None
         return JavaKafkaAdmin(gateway, properties, timeout_ms=self.kafka_timeout_ms)
 
@@ -139,8 +139,7 @@ class SparkFixture:
         s3 = S3Settings.of(sink.spec.s3, secrets)
         with self._admin(properties) as admin:
             evidence = collect_evidence(sink, connect(s3), admin)
-            group = f"{sink.group_id}-verify"
-            engine = SparkEngine(self.spark, properties.client(), group_id=group, redact=properties.redact)
+            engine = SparkEngine(self.spark, properties.client(), redact=properties.redact)
             context = CompareContext(s3=s3, admin=admin, engine=engine)
             return compare(evidence, evidence.results(), context, sink.spec.errors)
 

@@ -1,0 +1,152 @@
+package s3sink;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.StandardProtocolFamily;
+import java.net.StandardSocketOptions;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.util.List;
+import org.apache.spark.TaskContext;
+import org.apache.spark.util.TaskCompletionListener;
+
+/**
+ * Sends the records of a task's ranges to its Python worker, in frames over a Unix socket.
+ *
+ * The socket is bound before the worker can connect, and its file is removed as soon as the worker has connected. The
+ * worker detects an early end by the missing end frame; a worker that has ended closes the socket, and the sender stops.
+ */
+class RangeSender implements Runnable, TaskCompletionListener {
+    private static final int END = -1;
+    private static final int ERROR = -2;
+    private static final int STOP_MS = 10000;
+    private final List ranges;
+    private final ReaderSettings settings;
+    private final Path path;
+    private final ServerSocketChannel server;
+    private final Thread thread;
+    private volatile boolean stopped;
+    private SocketChannel channel;
+
+    private RangeSender(TaskContext context, List ranges, ReaderSettings settings) throws IOException {
+        this.ranges = ranges;
+        this.settings = settings;
+        this.path = Paths.get(settings.sockets + "-" + context.taskAttemptId() + ".sock");
+        Files.deleteIfExists(path);
+        this.server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+        try {
+            server.bind(UnixDomainSocketAddress.of(path));
+        } catch (IOException error) {
+            server.close();
+            throw error;
+        }
+        this.thread = new Thread(this, "s3sink reader of task " + context.taskAttemptId());
+        thread.setDaemon(true);
+    }
+
+    static void start(TaskContext context, List ranges, ReaderSettings settings) {
+        RangeSender sender;
+        try {
+            sender = new RangeSender(context, ranges, settings);
+        } catch (IOException error) {
+            throw new UncheckedIOException("the socket of a task cannot be created: " + settings.sockets, error);
+        }
+        context.addTaskCompletionListener((TaskCompletionListener) sender);
+        sender.thread.start();
+    }
+
+    /** Called at each end of the task: stops the thread if it still runs, and removes the socket. */
+    public void onTaskCompletion(TaskContext context) {
+        stopped = true;
+        thread.interrupt();
+        close();
+        try {
+            thread.join(STOP_MS);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    public void run() {
+        try {
+            channel = server.accept();
+            close();
+            if (channel.supportedOptions().contains(StandardSocketOptions.SO_SNDBUF)) {
+                channel.setOption(StandardSocketOptions.SO_SNDBUF, Integer.valueOf(1 << 20));
+            }
+            send();
+        } catch (IOException error) {
+            // The worker or the task has ended: what follows is theirs to report.
+        } finally {
+            close();
+            closeQuietly(channel);
+        }
+    }
+
+    private void send() throws IOException {
+        OffsetRange range = null;
+        RangeConsumer consumer = null;
+        Frame frame = new Frame(channel, settings);
+        try {
+            for (int number = 0; number < ranges.size(); number++) {
+                range = (OffsetRange) ranges.get(number);
+                if (range.start < range.end) {
+                    if (consumer == null) {
+                        consumer = RangeConsumer.take(settings, range);
+                    }
+                    consumer.read(range, number, frame);
+                }
+            }
+            if (consumer != null) {
+                consumer.release();
+                consumer = null;
+            }
+            frame.control(END, "");
+        } catch (IOException error) {
+            throw error;
+        } catch (Throwable error) {
+            if (!stopped) {
+                frame.control(ERROR, description(range, error));
+            }
+        } finally {
+            if (consumer != null) {
+                consumer.close();
+            }
+        }
+    }
+
+    /** A line for where, then a line for each exception of the chain: its class and its message. */
+    private static String description(OffsetRange range, Throwable error) {
+        StringBuilder text = new StringBuilder();
+        text.append(range == null ? "" : range.partition + " " + range.start + " " + range.end);
+        for (Throwable cause = error; cause != null; cause = cause.getCause()) {
+            String message = String.valueOf(cause.getMessage()).replace('\n', ' ');
+            text.append('\n').append(cause.getClass().getName()).append(": ").append(message);
+        }
+        return text.toString();
+    }
+
+    private void close() {
+        closeQuietly(server);
+        try {
+            Files.deleteIfExists(path);
+        } catch (IOException error) {
+            // It is removed with the directory.
+        }
+    }
+
+    private static void closeQuietly(Closeable closeable) {
+        try {
+            if (closeable != null) {
+                closeable.close();
+            }
+        } catch (IOException error) {
+            // Nothing is lost: it is not used again.
+        }
+    }
+}
