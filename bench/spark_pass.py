@@ -1,8 +1,7 @@
 """The measured process: a Spark session as in `s3sink run`, and consecutive passes over a topic.
 
-A pass is a *stage*: `consumer` (a plain Java consumer without Spark that discards records), `reader` (Spark's own
-reader, a row for each record, with a function that only counts), `packed` (the sink's own engine with such a function),
-`sink` (the whole driver, until it has caught up and published open objects). The process reads one pass per line from
+A pass is a *stage*: `consumer` (a plain Java consumer without Spark that discards records), `reader` (the sink's engine
+with a function that only counts), `sink` (the whole driver, until it has caught up and published open objects). The process reads one pass per line from
 standard input. It prints the events `begin` and `end` and waits for a line after each, so the bench can sample all
 processes in between. `python -m bench.spark_pass < …`.
 """
@@ -19,7 +18,6 @@ from importlib.resources import files
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from sink_job.api import memory_budget
 from sink_job.api.parser import load_sink
@@ -55,15 +53,6 @@ def count(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -
     return json.dumps([records, size]).encode()
 
 
-def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same for Spark's reader: one row with the number of records and of bytes."""
-    records = size = 0
-    for batch in batches:
-        records += batch.num_rows
-        size += batch.nbytes
-    yield pa.RecordBatch.from_pydict({"records": [records], "bytes": [size]})
-
-
 class RoundLog(Progress):
     """A `Progress` that keeps the times of each round in ms: tasks and record, publication. `spilled`: bytes that all
     rounds spilled. `buffered`: the most that a topic-partition had in memory."""
@@ -95,7 +84,7 @@ class Passes:
 
     def run(self, what: Pass) -> dict[str, Any]:
         """The results of the pass, except its time."""
-        stages = {"consumer": self.consumer, "reader": self.reader, "packed": self.packed, "sink": self.sink}
+        stages = {"consumer": self.consumer, "reader": self.reader, "sink": self.sink}
         return stages[what["stage"]](what)
 
     def consumer(self, what: Pass) -> dict[str, Any]:
@@ -119,22 +108,6 @@ class Passes:
         return properties
 
     def reader(self, what: Pass) -> dict[str, Any]:
-        """The minimal reader of rows: no data source around the RDD, and only the columns that a sink needs."""
-        partitions = [TopicPartition(what["topic"], n) for n in range(what["partitions"])]
-        held = self.admin.end_offsets(partitions)
-        ends = self.gateway.jvm.java.util.ArrayList()
-        for tp in partitions:
-            ends.add(held[tp])
-        more = {"group.id": "rows", "auto.offset.reset": "none", "max.poll.records": "50000"}
-        read = new_instance(self.gateway, files("bench") / "Rows.java", "bench.Rows").read
-        rows = DataFrame(
-            read(self.spark._jsparkSession, self.consumer_properties(more), what["topic"], ends), self.spark
-        )
-        columns = ["offset", "value", *(["timestamp"] if what.get("timestamp") else [])]
-        counted = rows.select(*columns).mapInArrow(count_rows, "records long, bytes long").toArrow()
-        return {"records_read": sum(counted["records"].to_pylist())}
-
-    def packed(self, what: Pass) -> dict[str, Any]:
         ranges = {TopicPartition(what["topic"], n): Range(0, 0) for n in range(what["partitions"])}
         ends = self.admin.end_offsets(list(ranges))
         results = self.engine.run(

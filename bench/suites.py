@@ -53,8 +53,8 @@ def cold(plan: Plan) -> None:
 
 
 def stages(plan: Plan) -> None:
-    """With `null_s3`, in one session: consumer, readers, and the sink by settings."""
-    _in_turn(plan, "null", ("consumer", "reader", "packed"), SETTINGS)
+    """With `null_s3`, in one session: consumer, reader, and the sink by settings."""
+    _in_turn(plan, "null", ("consumer", "reader"), SETTINGS)
 
 
 def formats(plan: Plan) -> None:
