@@ -7,6 +7,7 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.header.Header;
+import org.apache.spark.storage.StorageUtils;
 
 /**
  * Records of one range as the buffers of Arrow arrays, which are sent together. frames.py reads them.
@@ -179,6 +180,16 @@ class Frame {
         }
     }
 
+    /** Frees the memory. The frame is not used afterwards. */
+    void free() {
+        for (int i = 0; i < sections.length; i++) {
+            if (sections[i] != null) {
+                sections[i].free();
+            }
+        }
+        StorageUtils.dispose(head);
+    }
+
     private static final ByteBuffer NOTHING = ByteBuffer.allocateDirect(0);
 
     static ByteBuffer direct(int size) {
@@ -186,7 +197,10 @@ class Frame {
     }
 }
 
-/** Bytes outside of the heap, which grow. */
+/**
+ * Bytes outside of the heap, which grow. Their memory is freed explicitly: the garbage collector would free it when it
+ * collects the old generation, where the buffers of a long task are, and until then each task would take its own.
+ */
 class Section {
     private static final int FIRST = 1 << 13;
     private ByteBuffer bytes = Frame.direct(FIRST);
@@ -232,9 +246,14 @@ class Section {
     /** Memory above twice the usual size is not kept. */
     void clear(int usual) {
         if (bytes.capacity() > 2 * usual) {
+            free();
             bytes = Frame.direct(FIRST);
         }
         bytes.clear();
+    }
+
+    void free() {
+        StorageUtils.dispose(bytes);
     }
 
     private void room(int needed) {
@@ -243,6 +262,7 @@ class Section {
             ByteBuffer larger = Frame.direct(size > 1 << 29 ? size : Math.max(2 * bytes.capacity(), size));
             bytes.flip();
             larger.put(bytes);
+            free();
             bytes = larger;
         }
     }

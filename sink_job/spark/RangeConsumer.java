@@ -17,20 +17,21 @@ import org.apache.kafka.common.errors.TimeoutException;
 
 /** A consumer that is kept between tasks. One thread uses it at a time. */
 class RangeConsumer {
-    /** Time after which an idle consumer is closed: an idle sink has rounds more often, or none. */
-    private static final long IDLE_MS = 60000;
+    private static final long CHECK_MS = 1000;
     private static final Duration POLL = Duration.ofMillis(200);
     private static final LinkedList IDLE = new LinkedList();
     private static Timer timer;
     private final Map client;
+    private final long idleMs;
     private final KafkaConsumer consumer;
     private TopicPartition assigned;
     private long position;
     private long idleSince;
 
-    private RangeConsumer(Map client) {
-        this.client = client;
-        this.consumer = new KafkaConsumer(client);
+    private RangeConsumer(ReaderSettings settings) {
+        this.client = settings.client;
+        this.idleMs = settings.idleMs;
+        this.consumer = new KafkaConsumer(settings.client);
     }
 
     /** A consumer for the first range: preferably the one that has fetched its records already. */
@@ -50,28 +51,30 @@ class RangeConsumer {
                 return found;
             }
         }
-        return new RangeConsumer(settings.client);
+        return new RangeConsumer(settings);
     }
 
-    /** Keeps the consumer for later tasks. */
+    /** Keeps the consumer for later tasks, until it has been idle for the time of its settings. */
     void release() {
         synchronized (IDLE) {
-            idleSince = System.currentTimeMillis();
+            idleSince = System.nanoTime();
             IDLE.addFirst(this);
             if (timer == null) {
                 timer = new Timer("s3sink idle consumers", true);
-                timer.schedule(new CloseIdle(), IDLE_MS, IDLE_MS / 4);
+                timer.schedule(new CloseIdle(), CHECK_MS, CHECK_MS);
             }
         }
     }
 
-    static void closeIdle(long now) {
+    /** A consumer is removed from the list under its lock first, so that no task takes one that is closed. */
+    static void closeIdle() {
+        long now = System.nanoTime();
         List old = new ArrayList();
         synchronized (IDLE) {
             Iterator idle = IDLE.iterator();
             while (idle.hasNext()) {
                 RangeConsumer each = (RangeConsumer) idle.next();
-                if (now - each.idleSince >= IDLE_MS) {
+                if (now - each.idleSince >= 1000000L * each.idleMs) {
                     idle.remove();
                     old.add(each);
                 }
@@ -87,8 +90,8 @@ class RangeConsumer {
         boolean interrupted = Thread.interrupted();
         try {
             consumer.close(Duration.ZERO);
-        } catch (RuntimeException error) {
-            // Its connections end with its sockets.
+        } catch (Throwable error) {
+            // Its sockets are closed in any case.
         }
         if (interrupted) {
             Thread.currentThread().interrupt();
@@ -120,7 +123,8 @@ class RangeConsumer {
                 position = reached;
                 progress = System.nanoTime();
             } else if (System.nanoTime() - progress > 1000000L * frame.settings.timeoutMs) {
-                throw new TimeoutException("no record within " + frame.settings.timeoutMs + " ms at offset " + position);
+                throw new TimeoutException("no record of " + range.partition + " at offset " + position
+                    + " within " + frame.settings.timeoutMs + " ms");
             }
         }
         frame.send();
@@ -141,6 +145,6 @@ class RangeConsumer {
 
 class CloseIdle extends TimerTask {
     public void run() {
-        RangeConsumer.closeIdle(System.currentTimeMillis());
+        RangeConsumer.closeIdle();
     }
 }

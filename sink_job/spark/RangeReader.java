@@ -58,6 +58,7 @@ public class RangeReader extends AbstractFunction1 implements Serializable {
             String sockets,
             Map client,
             long timeoutMs,
+            long idleMs,
             int batchBytes,
             boolean timestamps,
             boolean keys,
@@ -67,6 +68,7 @@ public class RangeReader extends AbstractFunction1 implements Serializable {
         settings.sockets = sockets;
         settings.client = new HashMap(client);
         settings.timeoutMs = timeoutMs;
+        settings.idleMs = idleMs;
         settings.batchBytes = batchBytes;
         settings.timestamps = timestamps;
         settings.keys = keys;
@@ -112,6 +114,7 @@ class ReaderSettings implements Serializable {
     String sockets;
     HashMap client;
     long timeoutMs;
+    long idleMs;
     int batchBytes;
     boolean timestamps;
     boolean keys;

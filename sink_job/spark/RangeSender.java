@@ -30,8 +30,8 @@ class RangeSender implements Runnable, TaskCompletionListener {
     private final Path path;
     private final ServerSocketChannel server;
     private final Thread thread;
-    private volatile boolean stopped;
     private SocketChannel channel;
+    private volatile boolean stopped;
 
     private RangeSender(TaskContext context, List ranges, ReaderSettings settings) throws IOException {
         this.ranges = ranges;
@@ -60,11 +60,24 @@ class RangeSender implements Runnable, TaskCompletionListener {
         sender.thread.start();
     }
 
-    /** Called at each end of the task: stops the thread if it still runs, and removes the socket. */
+    /**
+     * Called at each end of the task: stops the thread if it still runs, and removes the socket.
+     *
+     * A thread in accept() is ended by closing the server: an interrupt would lose a connection that is accepted at the
+     * same moment, and the worker would wait for its end. Later the thread may be in a poll, which only an interrupt
+     * ends, or in a write, which the closed channel ends even if a library has swallowed the interrupt.
+     */
     public void onTaskCompletion(TaskContext context) {
-        stopped = true;
-        thread.interrupt();
         close();
+        SocketChannel connected;
+        synchronized (this) {
+            stopped = true;
+            connected = channel;
+        }
+        if (connected != null) {
+            closeQuietly(connected);
+            thread.interrupt();
+        }
         try {
             thread.join(STOP_MS);
         } catch (InterruptedException interrupted) {
@@ -74,14 +87,18 @@ class RangeSender implements Runnable, TaskCompletionListener {
 
     public void run() {
         try {
-            channel = server.accept();
-            close();
-            if (channel.supportedOptions().contains(StandardSocketOptions.SO_SNDBUF)) {
-                channel.setOption(StandardSocketOptions.SO_SNDBUF, Integer.valueOf(1 << 20));
+            SocketChannel connected = server.accept();
+            synchronized (this) {
+                channel = connected;
             }
-            send();
-        } catch (IOException error) {
-            // The worker or the task has ended: what follows is theirs to report.
+            close();
+            if (!stopped) {
+                connected.setOption(StandardSocketOptions.SO_SNDBUF, Integer.valueOf(1 << 20));
+                send();
+            }
+        } catch (Throwable error) {
+            // The worker or the task has ended, or this thread has no memory: the worker reports an early end. An
+            // exception that leaves the thread would end an executor.
         } finally {
             close();
             closeQuietly(channel);
@@ -93,7 +110,7 @@ class RangeSender implements Runnable, TaskCompletionListener {
         RangeConsumer consumer = null;
         Frame frame = new Frame(channel, settings);
         try {
-            for (int number = 0; number < ranges.size(); number++) {
+            for (int number = 0; number < ranges.size() && !stopped; number++) {
                 range = (OffsetRange) ranges.get(number);
                 if (range.start < range.end) {
                     if (consumer == null) {
@@ -117,6 +134,7 @@ class RangeSender implements Runnable, TaskCompletionListener {
             if (consumer != null) {
                 consumer.close();
             }
+            frame.free();
         }
     }
 

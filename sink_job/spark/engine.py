@@ -19,8 +19,8 @@ from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Cancelled, Columns, ProcessorFactory, Range
 from sink_job.spark.errors import job_error
-from sink_job.spark.range_reader import RangeReader
-from sink_job.spark.task import InlineInputs, Outcome, SparkTask, TaskFailure
+from sink_job.spark.range_reader import IDLE_MS, RangeReader
+from sink_job.spark.task import InlineInputs, SparkTask, TaskFailure, TaskOutcome
 from sink_job.spark.task_packing import TaskAssignment, assign_tasks
 
 _log = logging.getLogger(__name__)
@@ -38,14 +38,16 @@ class SparkEngine:
         redact: Callable[[str], str] = str,
         cores: int | None = None,
         poll_timeout_ms: int = 15_000,
+        idle_ms: int = IDLE_MS,
     ) -> None:
         """`client`: properties of a Kafka consumer (KafkaProperties.client()), with secrets in plain text.
         `redact`: removes secrets from messages.
         `cores`: number of concurrent tasks; None: Spark's default parallelism.
         `poll_timeout_ms`: maximum time without a record of a range.
+        `idle_ms`: time after which an unused consumer is closed.
         """
         self._context = context
-        self._reader = RangeReader(context, client, poll_timeout_ms=poll_timeout_ms)
+        self._reader = RangeReader(context, client, poll_timeout_ms=poll_timeout_ms, idle_ms=idle_ms)
         self._redact = redact
         self._servers = client["bootstrap.servers"]
         self._cores = cores or context.defaultParallelism
@@ -91,7 +93,7 @@ class SparkEngine:
 
     def _collect(
         self, layout: TaskAssignment, columns: Columns, factory: ProcessorFactory, sent: _ShippedInputs
-    ) -> list[Outcome]:
+    ) -> list[TaskOutcome]:
         """Runs the job."""
         tasks = [*layout.single, *layout.shared]
         members = [[partition for partition, _ in task] for task in tasks]
@@ -104,7 +106,7 @@ class SparkEngine:
         broadcast = self._context.broadcast(dict(inputs))
         return _ShippedInputs(broadcast, broadcast.destroy)
 
-    def _results(self, outcomes: Sequence[Outcome], layout: TaskAssignment) -> dict[TopicPartition, bytes]:
+    def _results(self, outcomes: Sequence[TaskOutcome], layout: TaskAssignment) -> dict[TopicPartition, bytes]:
         for outcome in outcomes:
             if outcome.failed:
                 self._raise(pickle.loads(outcome.result))

@@ -14,9 +14,9 @@ from sink_job.spark.resource_errors import disk_full
 _CLASS = r"((?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error))"
 _IN_TASK = re.compile(r"\(TID \d+\) \([^)]*\): ")  # separates the job's exception from that of its last task
 _THROWN = re.compile(rf"^(?:Caused by)?: {_CLASS}(?:: (.*))?$", re.MULTILINE)
-_LOST = re.compile(r"in offset (\[-?\d+, -?\d+\)) for topic partition (\S+)|offset (-?\d+)[^\n]*?partition (\S+)")
+_LOST = re.compile(r"offset (-?\d+)[^\n]*?partition (\S+)")
 _TRACE_END = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration)\b.*)$", re.MULTILINE)
-_LOSSES = ("Some data may have been lost", "OffsetOutOfRangeException")
+_LOSSES = ("OffsetOutOfRangeException", "LogTruncationException")
 _EXECUTOR_LOST = re.compile(r"ExecutorLostFailure \(.*?\) Reason: ([^\n]*)")
 _KILLED = re.compile(r"exit code 137|OOMKilled|OOM\b")
 _DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded|(?:IOException|OSError)[^\n]*File too large")
@@ -50,12 +50,11 @@ def job_error(error: Exception, *, servers: str, redact: Callable[[str], str]) -
 
 
 def _loss(text: str) -> str:
-    """A message with the topic-partition and the offsets of the reader's message."""
+    """A message with the topic-partition and the start of the range of the reader's message."""
     found = _LOST.search(text)
     if not found:
         return "Kafka no longer holds records of the round"
-    offsets, partition = (found[1], found[2]) if found[2] else (found[3], found[4])
-    return f"Kafka no longer holds records of {partition.rstrip('.,')}: offsets {offsets}"
+    return f"Kafka no longer holds records of {found[2].rstrip('.,')} in the range from offset {found[1]}"
 
 
 def _last_line(text: str, chain: list[JavaThrowable]) -> str:

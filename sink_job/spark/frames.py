@@ -15,6 +15,7 @@ from pathlib import Path
 from struct import Struct
 from types import TracebackType
 from typing import NamedTuple, Self
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -38,6 +39,12 @@ class RangeBatch(NamedTuple):
 
     number: int
     records: pa.RecordBatch
+
+
+def socket_prefix(directory: str) -> str:
+    """A new beginning of the paths of sockets. With a directory of at most `conf.SOCKET_DIR_LENGTH` bytes all paths are
+    within the operating system's limit of 107."""
+    return f"{directory}/s3sink-{uuid4().hex[:12]}"
 
 
 def socket_path(sockets: str, attempt_id: int) -> Path:
@@ -117,7 +124,7 @@ class _Frame:
             "headers": self._headers,
             "timestamp_type": lambda: self._numbers(16, pa.int8()),
         }
-        arrays |= {name: readers[name]() for name, wanted in columns._asdict().items() if wanted}
+        arrays |= {name: read() for name, read in readers.items() if getattr(columns, name)}
         return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
     def _numbers(self, section: int, kind: pa.DataType) -> pa.Array:

@@ -1,8 +1,8 @@
 """Reads exact offset ranges from Kafka in Spark's tasks, past Spark's rows.
 
 Spark plans, schedules, retries and supervises the tasks. The records do not become rows, which cost a microsecond each
-and a way through several buffers: in the JVM of the task a consumer reads the ranges, and sends batches of records over
-a Unix socket to the Python worker of the same task (RangeSender.java, frames.py). docs/adr/0044.
+and a way through several buffers: in the JVM of the task a consumer reads the ranges, and a thread sends batches of
+records over a Unix socket to the Python worker of the same task (RangeSender.java, frames.py). See docs/adr/0044.
 
 The driver compiles the classes at the start and writes them to a jar, which `SparkContext.addJar` announces to the
 executors. An executor downloads the jar from the driver before its first task. This works in local mode and with
@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from pyspark import RDD, SparkContext
 from pyspark.serializers import NoOpSerializer
@@ -23,6 +22,7 @@ from pyspark.serializers import NoOpSerializer
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Columns, Range
 from sink_job.kafka.jvm import class_files, new_instance
+from sink_job.spark.frames import socket_prefix
 
 SOCKET_DIR = "spark.python.unix.domain.socket.dir"
 """Spark's property with the directory of the sockets between JVM and Python workers."""
@@ -33,6 +33,9 @@ BATCH_BYTES = 1 << 20
 FETCH_BYTES = 4 << 20
 """Bytes of a fetch. Each concurrent task has a consumer, whose heap has two: one that is read, and the next one."""
 
+IDLE_MS = 60_000
+"""Time after which an unused consumer is closed: a sink has rounds more often, or none for long."""
+
 _MAX_POLL_RECORDS = 5_000  # few enough that the objects of a poll stay in the caches of the CPU
 _BYTES = "org.apache.kafka.common.serialization.ByteBufferDeserializer"
 _SOURCES = ("RangeReader", "RangeSender", "RangeConsumer", "Frame")
@@ -42,18 +45,26 @@ TaskRanges = Sequence[tuple[TopicPartition, Range]]
 class RangeReader:
     """Reads from one cluster. The JVMs of the tasks keep their consumers between reads."""
 
-    def __init__(self, context: SparkContext, client: Mapping[str, str], *, poll_timeout_ms: int = 15_000) -> None:
+    def __init__(
+        self,
+        context: SparkContext,
+        client: Mapping[str, str],
+        *,
+        poll_timeout_ms: int = 15_000,
+        idle_ms: int = IDLE_MS,
+    ) -> None:
         """`client`: properties of a Kafka consumer, with secrets in plain text. `poll_timeout_ms`: maximum time without
-        a record of the range."""
+        a record of the range. `idle_ms`: time after which an unused consumer is closed."""
         gateway = context._gateway
         assert gateway is not None
         self._context = context
         self._poll_timeout_ms = poll_timeout_ms
+        self._idle_ms = idle_ms
         self._client = gateway.jvm.java.util.HashMap()
         for name, value in self._consumer(client).items():
             self._client.put(name, value)
         self._reader = self._shipped_reader(gateway)
-        self.sockets = f"{context.getConf().get(SOCKET_DIR)}/s3sink-{uuid4().hex[:12]}"
+        self.sockets = socket_prefix(str(context.getConf().get(SOCKET_DIR)))
 
     def read(self, tasks: Sequence[TaskRanges], columns: Columns) -> RDD[Any]:
         """An RDD without elements, with one partition per element of `tasks`. Each sends the records of its ranges to
@@ -62,7 +73,7 @@ class RangeReader:
             " ".join(f"{tp.topic} {tp.partition} {r.start} {r.end}" for tp, r in task) + "\n" for task in tasks
         )
         settings = self._reader.settings(
-            self.sockets, self._client, self._poll_timeout_ms, BATCH_BYTES, *columns
+            self.sockets, self._client, self._poll_timeout_ms, self._idle_ms, BATCH_BYTES, *columns
         )
         return RDD(self._reader.read(self._context._jsc.sc(), plan, settings), self._context, NoOpSerializer())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import pickle
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Batches = Iterator[pa.RecordBatch]
 
 
-class Outcome(NamedTuple):
+class TaskOutcome(NamedTuple):
     """The result of a topic-partition; a pickled TaskFailure if `failed`."""
 
     tp: TopicPartition
@@ -55,7 +55,7 @@ class SparkTask:
     """The function that Spark runs in each task. It is pickled once per round.
 
     `members`: the topic-partitions of each task, in order, which are also its ranges. `attempts`: the maximum number of
-    attempts of a task. `sockets`: the beginning of the paths of the tasks' sockets. `columns`: the columns that the reader sends.
+    attempts of a task. `sockets`: the beginning of the paths of the tasks' sockets. `columns`: those that are read.
     """
 
     factory: ProcessorFactory
@@ -65,7 +65,7 @@ class SparkTask:
     sockets: str
     columns: Columns
 
-    def __call__(self, number: int, rows: Iterator[bytes]) -> Iterator[Outcome]:
+    def __call__(self, number: int, rows: Iterable[bytes]) -> Iterable[TaskOutcome]:
         """An outcome for each topic-partition of the task `number`.
 
         An exception that Spark should retry is raised. At the last attempt it is returned as an outcome.
@@ -75,15 +75,16 @@ class SparkTask:
         for _ in rows:  # Spark expects that a task reads its input, which is empty
             pass
         with FrameReader(socket_path(self.sockets, context.taskAttemptId()), self.columns) as frames:
-            return iter(self._outcomes(self.members[number], context.attemptNumber(), RangeCursor(frames.next)))
+            return self._outcomes(self.members[number], context.attemptNumber(), RangeCursor(frames.next))
 
-    def _outcomes(self, members: Sequence[TopicPartition], attempt: int, batches: RangeCursor) -> list[Outcome]:
+    def _outcomes(self, members: Sequence[TopicPartition], attempt: int, batches: RangeCursor) -> list[TaskOutcome]:
         try:
-            return [Outcome(tp, False, result) for tp, result in zip(members, self._results(members, batches))]
+            results = self._results(members, batches)
+            return [TaskOutcome(tp, False, result) for tp, result in zip(members, results, strict=True)]
         except Exception as error:
             if batches.failed or (attempt + 1 < self.attempts and _is_retried(error)):
                 raise
-            return [Outcome(members[0], True, pickle.dumps(_failure(error)))]
+            return [TaskOutcome(members[0], True, pickle.dumps(_failure(error)))]
 
     def _results(self, members: Sequence[TopicPartition], batches: RangeCursor) -> list[bytes]:
         inputs = self.inputs.value

@@ -5,66 +5,31 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark import SparkContext
 
+from devtools.certificates import self_signed
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.processes import wait_until
 from devtools.topics import Record, Topics
 from sink_job.api.errors import DataError, DataLoss, InvalidCredentials, SinkError, TransientError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.types import Cancelled, Columns, PartitionFunction, Range, stateless
+from sink_job.engine.types import Cancelled, Columns
 from sink_job.spark.engine import SparkEngine
 from tests.support import spark_tasks
+from tests.support.reader import engine_of, offsets, rows, run
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 
-_NO_MORE = Columns()
 LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
-
-
-def engine_of(spark: SparkContext, properties: Mapping[str, str], poll_timeout_ms: int = 10_000) -> SparkEngine:
-    client = {"isolation.level": "read_committed", **properties}
-    return SparkEngine(spark, client, poll_timeout_ms=poll_timeout_ms)
 
 
 @pytest.fixture(scope="module")
 def engine(spark: SparkContext, kafka: KafkaBroker) -> SparkEngine:
     return engine_of(spark, {"bootstrap.servers": kafka.bootstrap})
-
-
-def run(
-    engine: SparkEngine,
-    fn: PartitionFunction,
-    ranges: Mapping[TopicPartition, tuple[int, int]],
-    *,
-    idle: Sequence[TopicPartition] = (),
-    inputs: Mapping[TopicPartition, bytes] | None = None,
-    columns: Columns = _NO_MORE,
-) -> dict[TopicPartition, bytes]:
-    return engine.run(
-        ranges={tp: Range(*offsets) for tp, offsets in ranges.items()},
-        idle=idle,
-        inputs=inputs or {},
-        columns=columns,
-        factory=stateless(fn),
-    )
-
-
-def rows(engine: SparkEngine, tp: TopicPartition, start: int, end: int, **columns: bool) -> list[dict[str, Any]]:
-    read: list[dict[str, Any]] = json.loads(
-        run(engine, spark_tasks.rows_as_json, {tp: (start, end)}, columns=Columns(**columns))[tp]
-    )
-    return read
-
-
-def offsets(engine: SparkEngine, tp: TopicPartition, start: int, end: int) -> list[int]:
-    return [row["offset"] for row in rows(engine, tp, start, end)]
 
 
 # -- reads -----------------------------------------------------------------------------------------------------------
@@ -285,7 +250,7 @@ def test_a_range_beyond_the_log_end_is_an_error(
     topics.create(topic)
     topics.produce_values(topic, [b"v"] * 3)
     impatient = engine_of(spark, {"bootstrap.servers": kafka.bootstrap}, poll_timeout_ms=500)
-    with pytest.raises(SinkError):
+    with pytest.raises(TransientError, match=f"no record of {topic}-0 at offset 3 within 500 ms"):
         offsets(impatient, TopicPartition(topic, 0), 0, 5)
 
 
@@ -320,24 +285,36 @@ def test_the_engine_continues_after_a_failure(engine: SparkEngine, topics: Topic
     assert offsets(engine, TopicPartition(topic, 0), 0, 3) == [0, 1, 2]
 
 
-def test_the_reader_logs_in_and_an_error_does_not_show_the_password(spark: SparkContext, topic: str) -> None:
-    with kafka_broker(users={"app": "app-word"}) as broker:
+def test_the_reader_logs_in_over_tls_and_an_error_does_not_show_the_password(
+    spark: SparkContext, topic: str, tmp_path: Path
+) -> None:
+    folders = [tmp_path / "own", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+    own, other = map(self_signed, folders)
+    with kafka_broker(users={"app": "app-word"}, certificate=own) as broker:
         login = {
             "bootstrap.servers": broker.sasl_bootstrap,
-            "security.protocol": "SASL_PLAINTEXT",
+            "security.protocol": "SASL_SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(own.certificate),
             "sasl.mechanism": "PLAIN",
             "sasl.jaas.config": f'{LOGIN_MODULE} required username="app" password="app-word";',
         }
         made = Topics(broker.bootstrap)
         made.create(topic)
-        made.produce_values(topic, [b"v"])
-        assert offsets(engine_of(spark, login), TopicPartition(topic, 0), 0, 1) == [0]
+        made.produce_values(topic, [b"v" * 3_000_000, b"w"])
+        [result] = run(engine_of(spark, login), spark_tasks.digests, {TopicPartition(topic, 0): (0, 2)}).values()
+        assert [number for number, _ in json.loads(result)] == [0, 1]
 
         wrong = {**login, "sasl.jaas.config": login["sasl.jaas.config"].replace("app-word", "wrong-word")}
-        stranger = SparkEngine(spark, wrong)
         with pytest.raises(InvalidCredentials, match="authentication failed") as caught:
-            offsets(stranger, TopicPartition(topic, 0), 0, 1)
+            offsets(engine_of(spark, wrong), TopicPartition(topic, 0), 0, 1)
         assert "wrong-word" not in str(caught.value)
+
+        distrustful = {**login, "ssl.truststore.location": str(other.certificate)}
+        with pytest.raises(InvalidCredentials, match="TLS handshake failed"):
+            offsets(engine_of(spark, distrustful), TopicPartition(topic, 0), 0, 1)
 
 
 def test_cancel_ends_a_run_and_rejects_later_ones(spark: SparkContext, tmp_path: Path) -> None:

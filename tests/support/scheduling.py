@@ -21,6 +21,8 @@ SHARED_SPARK = frozenset(
         "protobuf_registry",
         "python_workers",
         "reader",
+        "reader_ends",
+        "reader_records",
         "schema_registry",
     )
 )

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,44 @@ def start_and_block(started: Path, tp: TopicPartition, given: bytes, batches: Ba
     started.touch()
     threading.Event().wait()
     return b""
+
+
+def count_rest(batches: Batches) -> bytes:
+    return str(sum(batch.num_rows for batch in batches)).encode()
+
+
+def count(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    """The number of records."""
+    return count_rest(batches)
+
+
+def fail_first(how: str, attempts: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    """Fails after the first batch of the first attempt; later attempts return the number of records."""
+    if not attempts.exists():
+        next(batches)
+        attempts.touch()
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ValueError("in the first attempt")
+    return count_rest(batches)
+
+
+def raise_after_first(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    """Fails after the first batch of each attempt."""
+    raise ValueError(f"after {next(batches).num_rows} records")
+
+
+def reject_after_first(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    raise DataError(tp.topic, tp.partition, next(batches)["offset"][0].as_py(), "not JSON")
+
+
+def pause_after_first(started: Path, resumed: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    """Waits after the first batch until `resumed` exists; returns the number of the other records."""
+    next(batches)
+    started.touch()
+    while not resumed.exists():
+        time.sleep(0.02)
+    return count_rest(batches)
 
 
 def _plain(value: Any) -> Any:

@@ -18,9 +18,11 @@ LOST_TASK = (
     "\nDriver stacktrace:\n"
 )
 LOSS = (
-    "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may have been lost because they are not\n"
-    "available in Kafka any more;\nReason: Could not read records in offset [2, 20) for topic partition a-b-1\n"
-    "with consumer group g."
+    "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+    '  File "/x/sink_job/spark/frames.py", line 1, in next\n'
+    "sink_job.spark.frames.ReadError: the range from offset 2 of partition a-b-1 cannot be read\n"
+    "Caused by: org.apache.kafka.clients.consumer.{}: Fetch position FetchPosition{{offset=7}} is out of range for "
+    "partition a-b-1\n"
 )
 POSITION = "org.apache.kafka.common.errors.TimeoutException: Timeout of 4000ms expired before the position"
 SASL = "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed for hunter22"
@@ -35,10 +37,11 @@ def error_of(thrown: str) -> SinkError:
     return job_error(error, servers="kafka:9092", redact=lambda text: text.replace("hunter22", "[hidden]"))
 
 
-def test_lost_records_are_data_loss_with_topic_partition_and_offsets() -> None:
-    error = error_of(LOSS)
+@pytest.mark.parametrize("name", ["OffsetOutOfRangeException", "LogTruncationException"])
+def test_lost_records_are_data_loss_with_topic_partition_and_offset(name: str) -> None:
+    error = error_of(LOSS.format(name))
     assert isinstance(error, DataLoss)
-    assert str(error) == "Kafka no longer holds records of a-b-1: offsets [2, 20)"
+    assert str(error) == "Kafka no longer holds records of a-b-1 in the range from offset 2"
 
 
 def test_a_broker_without_an_answer_is_a_transient_error() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -14,20 +15,22 @@ from hypothesis import strategies as st
 
 from sink_job.api.errors import DataError, ObjectConflict, SinkError, TransientError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.types import PartitionFunction, ProcessorFactory, stateless
+from sink_job.engine.types import Columns, PartitionFunction, ProcessorFactory, stateless
 from sink_job.spark import task as tasks
-from sink_job.spark.task import InlineInputs, SparkTask, TaskFailure
-from tests.support.columnar_batches import ConsumedRecord, batch_rows
+from sink_job.spark.frames import RangeBatch, ReadError
+from sink_job.spark.task import InlineInputs, SparkTask, TaskFailure, TaskOutcome
 
 A, B, C = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 1)
-Outcome = tuple[TopicPartition, bool, bytes]
+ALL = (A, B, C)
 
 
-def batch(*records: tuple[TopicPartition, int]) -> pa.RecordBatch:
-    """Spark rows of columnar batches. A new batch starts where the topic-partition changes."""
-    return batch_rows(
-        *([ConsumedRecord(*record) for record in each] for _, each in groupby(records, key=lambda record: record[0]))
-    )
+def batches_of(*records: tuple[TopicPartition, int]) -> list[RangeBatch]:
+    """A batch for each range of consecutive records. Ranges have the numbers of `ALL`."""
+    return [
+        RangeBatch(ALL.index(tp), pa.RecordBatch.from_pydict({"offset": offsets, "value": [b"v"] * len(offsets)}))
+        for tp, each in groupby(records, key=lambda record: record[0])
+        if (offsets := [offset for _, offset in each])
+    ]
 
 
 def offsets(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
@@ -39,20 +42,54 @@ def offsets(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch])
     return repr(read).encode() + given
 
 
+class Frames:
+    """In place of a FrameReader: returns the batches, and raises `error` after them."""
+
+    def __init__(self, batches: Sequence[RangeBatch], error: Exception | None = None) -> None:
+        self.unread = list(batches)
+        self.error = error
+        self.closed = False
+
+    def __enter__(self) -> Frames:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed = True
+
+    def next(self) -> RangeBatch | None:
+        if self.unread:
+            return self.unread.pop(0)
+        if self.error:
+            raise self.error
+        return None
+
+
 def run(
-    fn: PartitionFunction, batches: Iterator[pa.RecordBatch], *members: TopicPartition, **options: Any
-) -> list[Outcome]:
-    return run_processor(stateless(fn), batches, *members, **options)
+    fn: PartitionFunction, frames: Sequence[RangeBatch] | Frames, *members: TopicPartition, **options: Any
+) -> list[TaskOutcome]:
+    return run_processor(stateless(fn), frames, *members, **options)
 
 
 def run_processor(
-    factory: ProcessorFactory, batches: Iterator[pa.RecordBatch], *members: TopicPartition, attempt: int = 0
-) -> list[Outcome]:
-    task = SparkTask(factory, InlineInputs({A: b"!"}), [members], 4)
+    factory: ProcessorFactory, frames: Sequence[RangeBatch] | Frames, *members: TopicPartition, attempt: int = 0
+) -> list[TaskOutcome]:
+    reader = frames if isinstance(frames, Frames) else Frames(frames)
+    task = SparkTask(factory, InlineInputs({A: b"!"}), [[], members], 4, "/sockets/s3sink", Columns())
+    opened: list[str] = []
+
+    def open_frames(path: object, columns: Columns) -> Frames:
+        opened.append(str(path))
+        return reader
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tasks, "_task_context", lambda: (0, attempt))
-        returned = [row for result in task(batches) for row in result.to_pylist()]
-    return [(TopicPartition(row["topic"], row["partition"]), row["failed"], row["result"]) for row in returned]
+        context = SimpleNamespace(attemptNumber=lambda: attempt, taskAttemptId=lambda: 17)
+        patch.setattr(tasks, "_task_context", lambda: context)
+        patch.setattr(tasks, "FrameReader", open_frames)
+        try:
+            return list(task(1, iter([])))
+        finally:
+            assert opened == ["/sockets/s3sink-17.sock"]
+            assert reader.closed
 
 
 def raises(error: Exception) -> PartitionFunction:
@@ -62,7 +99,7 @@ def raises(error: Exception) -> PartitionFunction:
     return fail
 
 
-def failure(outcomes: list[Outcome]) -> TaskFailure:
+def failure(outcomes: list[TaskOutcome]) -> TaskFailure:
     [(_, failed, result)] = outcomes
     assert failed
     unpickled = pickle.loads(result)
@@ -71,30 +108,30 @@ def failure(outcomes: list[Outcome]) -> TaskFailure:
 
 
 def test_a_task_of_one_topic_partition_gets_all_batches_and_its_input() -> None:
-    batches = [batch((A, 1), (A, 2)), batch(), batch((A, 5))]
-    assert run(offsets, iter(batches), A) == [(A, False, b"[1, 2, 5]!")]
+    batches = [*batches_of((A, 1), (A, 2)), *batches_of((A, 5))]
+    assert run(offsets, batches, A) == [(A, False, b"[1, 2, 5]!")]
 
 
 def test_each_topic_partition_of_a_task_gets_its_own_records() -> None:
-    batches = [batch((A, 1), (B, 0)), batch((B, 1), (C, 0))]
-    assert run(offsets, iter(batches), A, B, C) == [(A, False, b"[1]!"), (B, False, b"[0, 1]"), (C, False, b"[0]")]
+    batches = [*batches_of((A, 1), (B, 0)), *batches_of((B, 1), (C, 0))]
+    assert run(offsets, batches, A, B, C) == [(A, False, b"[1]!"), (B, False, b"[0, 1]"), (C, False, b"[0]")]
 
 
 def test_a_topic_partition_without_records_is_processed() -> None:
-    assert run(offsets, iter([batch((B, 7))]), A, B, C) == [(A, False, b"[]!"), (B, False, b"[7]"), (C, False, b"[]")]
+    assert run(offsets, batches_of((B, 7)), A, B, C) == [(A, False, b"[]!"), (B, False, b"[7]"), (C, False, b"[]")]
 
 
 def test_a_function_can_leave_records_unread() -> None:
     def first_only(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
         return str(next(batches)["offset"][0].as_py()).encode()
 
-    batches = [batch((A, 1)), batch((A, 2), (B, 3)), batch((B, 4))]
-    assert [result for _, _, result in run(first_only, iter(batches), A, B)] == [b"1", b"3"]
+    batches = [*batches_of((A, 1)), *batches_of((A, 2), (B, 3)), *batches_of((B, 4))]
+    assert [result for _, _, result in run(first_only, batches, A, B)] == [b"1", b"3"]
 
 
 def test_records_of_a_topic_partition_outside_the_task_are_an_error() -> None:
     with pytest.raises(RuntimeError, match="not in this task"):
-        run(offsets, iter([batch((A, 1), (C, 1))]), A, B)
+        run(offsets, batches_of((A, 1), (C, 1)), A, B)
 
 
 class RecordingProcessor:
@@ -116,19 +153,19 @@ class RecordingProcessor:
 
 def test_a_processor_gets_all_topic_partitions_of_its_task_and_is_then_closed() -> None:
     processor = RecordingProcessor()
-    outcomes = run_processor(lambda: processor, iter([batch((A, 1), (B, 0), (B, 1))]), A, B, C)
+    outcomes = run_processor(lambda: processor, batches_of((A, 1), (B, 0), (B, 1)), A, B, C)
     assert processor.calls == ["t-0 1", "t-1 2", "u-1 0", "close"]
     assert [result for _, _, result in outcomes] == [b"done"] * 3
 
 
 def test_a_task_whose_close_fails_returns_no_result() -> None:
-    outcomes = run_processor(lambda: RecordingProcessor(ObjectConflict("key")), iter([batch((A, 1))]), A, B)
+    outcomes = run_processor(lambda: RecordingProcessor(ObjectConflict("key")), batches_of((A, 1)), A, B)
     assert isinstance(failure(outcomes).error, ObjectConflict)
 
 
 def test_an_unexpected_exception_of_close_is_retried_by_spark() -> None:
     with pytest.raises(ValueError, match="bug"):
-        run_processor(lambda: RecordingProcessor(ValueError("bug")), iter([]), A, attempt=2)
+        run_processor(lambda: RecordingProcessor(ValueError("bug")), [], A, attempt=2)
 
 
 def test_a_processor_is_not_closed_after_a_failure() -> None:
@@ -139,7 +176,7 @@ def test_a_processor_is_not_closed_after_a_failure() -> None:
             return super().__call__(tp, given, batches)
 
     processor = FailingProcessor()
-    failure(run_processor(lambda: processor, iter([]), A, B, C))
+    failure(run_processor(lambda: processor, [], A, B, C))
     assert processor.calls == ["t-0 0"]
 
 
@@ -152,8 +189,8 @@ def test_each_topic_partition_gets_its_records_in_order_whatever_the_batches(
 ) -> None:
     records.sort(key=lambda record: record[0])
     edges = [0, *sorted(min(cut, len(records)) for cut in cuts), len(records)]
-    batches = [batch(*records[start:end]) for start, end in pairwise(edges)]
-    outcomes = {tp: result for tp, _, result in run(offsets, iter(batches), A, B, C)}
+    batches = [batch for start, end in pairwise(edges) for batch in batches_of(*records[start:end])]
+    outcomes = {tp: result for tp, _, result in run(offsets, batches, A, B, C)}
     for tp in (A, B, C):
         expected = repr([offset for member, offset in records if member == tp]).encode()
         assert outcomes[tp] == expected + (b"!" if tp == A else b"")
@@ -161,35 +198,36 @@ def test_each_topic_partition_gets_its_records_in_order_whatever_the_batches(
 
 @pytest.mark.parametrize("error", [ObjectConflict("key"), DataError("t", 0, 7, "bad"), TransientError("slow")])
 def test_a_sink_error_is_returned_at_the_first_attempt(error: SinkError) -> None:
-    carried = failure(run(raises(error), iter([]), A)).error
+    carried = failure(run(raises(error), [], A)).error
     assert (type(carried), str(carried)) == (type(error), str(error))
 
 
 def test_an_unexpected_exception_is_retried_by_spark() -> None:
     with pytest.raises(ValueError, match="bug"):
-        run(raises(ValueError("bug")), iter([]), A, attempt=2)
+        run(raises(ValueError("bug")), [], A, attempt=2)
 
 
 def test_an_unexpected_exception_is_returned_at_the_last_attempt() -> None:
-    assert "bug" in str(failure(run(raises(ValueError("bug")), iter([]), A, attempt=3)).error)
+    assert "bug" in str(failure(run(raises(ValueError("bug")), [], A, attempt=3)).error)
 
 
 def test_an_unexpected_exception_is_returned_with_its_last_line_and_its_trace() -> None:
-    carried = failure(run(raises(ValueError("bug")), iter([]), A, attempt=3))
+    carried = failure(run(raises(ValueError("bug")), [], A, attempt=3))
     assert (type(carried.error), str(carried.error)) == (SinkError, "ValueError: bug")
     assert "Traceback" in carried.trace
 
 
 def test_an_error_of_the_reader_is_raised_to_spark_even_at_the_last_attempt() -> None:
-    def broken() -> Iterator[pa.RecordBatch]:
-        yield batch((A, 1))
-        raise OSError("stream ends early")
-
-    with pytest.raises(OSError, match="ends early"):
-        run(offsets, broken(), A, attempt=3)
+    with pytest.raises(ReadError, match="ends early"):
+        run(offsets, Frames(batches_of((A, 1)), ReadError("ends early")), A, attempt=3)
 
 
-def test_a_failed_task_reads_all_its_batches() -> None:
-    batches = iter([batch((A, 1)), batch((A, 2))])
-    failure(run(raises(ObjectConflict("key")), batches, A))
-    assert next(batches, None) is None
+def test_a_failed_task_leaves_its_records_unread() -> None:
+    frames = Frames(batches_of((A, 1), (B, 1)))
+    failure(run(raises(ObjectConflict("key")), frames, A))
+    assert len(frames.unread) == 2
+
+
+def test_a_task_reads_the_end_that_the_reader_reports() -> None:
+    with pytest.raises(ReadError, match="ends early"):
+        run(offsets, Frames(batches_of((B, 1)), ReadError("ends early")), A, B)
