@@ -92,7 +92,7 @@ RUN python3 -m venv /opt/s3sink \
     && chmod -R a+rX /opt/s3sink \
     && find /opt/s3sink/lib -path '*/pyspark/*' \( -name '*.jar' -o -name __init__.py \) -exec touch -d @0 {} +
 
-# ---- what Spark is to find at a start: the Kafka connector with its pinned checksums, and the archive of its classes -
+# ---- what Spark is to find at a start: Kafka's client with its pinned checksum, and the archive of its classes -----
 FROM job-packages AS job-baked
 ARG S3SINK_MAVEN_ROOT
 ARG S3SINK_JARS
@@ -137,7 +137,7 @@ ENV PATH=/opt/s3sink/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTEC
 # Of the JVM in which Spark puts together the command of the JVM that stays: it runs for a second.
 ENV SPARK_LAUNCHER_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # A JVM silently ignores an archive of other files at each start.
-RUN python -c "from sink_job.spark.jars import archive_path, connector_jars; assert archive_path(connector_jars()).exists()"
+RUN python -c "from sink_job.spark.jars import archive_path, client_jars; assert archive_path(client_jars()).exists()"
 WORKDIR /tmp
 USER 10001:10001
 EXPOSE 8042 7078 7079

@@ -1,9 +1,9 @@
 """The measured process: a Spark session as in `s3sink run`, and consecutive passes over a topic.
 
 A pass is a *stage*: `consumer` (a plain Java consumer without Spark that discards records), `reader` (the sink's engine
-with a function that only counts), `sink` (the whole driver, until it has caught up and published open objects). The process reads one pass per line from
-standard input. It prints the events `begin` and `end` and waits for a line after each, so the bench can sample all
-processes in between. `python -m bench.spark_pass < …`.
+with a function that only counts), `sink` (the whole driver, until it has caught up and published open objects). The
+process reads one pass per line from standard input. It prints the events `begin` and `end` and waits for a line after
+each, so the bench can sample all processes in between. `python -m bench.spark_pass < …`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from sink_job.s3 import S3Settings, connect
 from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.executor_pods import ExecutorConfig
-from sink_job.spark.jars import connector_jars
+from sink_job.spark.jars import client_jars
 from sink_job.spark.session import session
 
 Pass = Mapping[str, Any]
@@ -185,7 +185,7 @@ def main() -> None:
     memory = memory_of(sink, cores=cores, total=None)
     cluster = None if executor_memory is None else executor_config(cores, executor_memory)
     conf = {**sink.spec.spark_conf, **first.get("conf", {})}
-    jars = connector_jars()
+    jars = client_jars()
     settings = SparkSettings(app_name="bench", jars=jars, cores=cores, heap=memory.heap, conf=conf, cluster=cluster)
     with session(settings) as spark:
         passes = Passes(spark, sink, cores=cores, executor_memory=executor_memory)

@@ -1,4 +1,4 @@
-"""Prepares Spark's files for the job image: the Kafka connector among Spark's jars, and the CDS archive of its classes.
+"""Prepares Spark's files for the job image: Kafka's client among Spark's jars, and the CDS archive of its classes.
 
 The build of the image runs `prepare_image.py FOLDER`. The files below FOLDER have their paths below /, which makes them
 a separate layer. The JVM checks the archive by the times of its files, and layers store whole seconds, so the files get
@@ -15,13 +15,13 @@ from pathlib import Path
 import pyspark
 
 from sink_job.spark.class_data_sharing import build_cds_archive
-from sink_job.spark.jars import connector_jars
+from sink_job.spark.jars import client_jars
 
 JARS = Path(pyspark.__file__).parent / "jars"
 
 
 def main(folder: Path) -> None:
-    jars = [Path(shutil.copyfile(jar, JARS / jar.name)) for jar in connector_jars()]
+    jars = [Path(shutil.copyfile(jar, JARS / jar.name)) for jar in client_jars()]
     os.environ.pop("S3SINK_JARS", None)  # now the files are where drivers find them
     for jar in jars:
         os.utime(jar, (0, 0))

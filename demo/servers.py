@@ -21,7 +21,7 @@ from devtools.processes import LOOPBACK, accepts_connections, in_session, kill_s
 from devtools.s3 import Moto, S3Server, VersityGW, credentials_environment
 from devtools.topics import Record, Topics
 from devtools.versitygw import versitygw_binary, versitygw_possible
-from sink_job.spark.jars import connector_jars
+from sink_job.spark.jars import client_jars
 
 ROOT = Path(__file__).resolve().parent.parent
 MANIFEST = ROOT / "examples" / "flights.yaml"
@@ -64,7 +64,7 @@ class Servers:
     def fetch(self, show: Show) -> None:
         """What has to be fetched or built once a machine."""
         broker_class_path(show.say)
-        connector_jars(show.say)
+        client_jars(show.say)
         if isinstance(self.s3, VersityGW):
             versitygw_binary()
 

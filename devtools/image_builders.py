@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from devtools.kube.host_packages import Machine, find_program, require
 from devtools.processes import ServerFailedError
 from sink_job.spark.cache import cache_dir
-from sink_job.spark.jars import connector_jars
+from sink_job.spark.jars import client_jars
 
 _SUITE = "bookworm"
 _BASE_PACKAGES = ("ca-certificates", "python3", "python3-venv")
@@ -243,7 +243,7 @@ def _mounted() -> Iterator[list[str]]:
     with tempfile.TemporaryDirectory(prefix="s3sink-build-") as name:
         folder = Path(name)
         (folder / "jars").mkdir()
-        for jar in connector_jars():
+        for jar in client_jars():
             shutil.copy(jar, folder / "jars")
         lines = ["[global]"]
         if index := _pip_setting("global.index-url"):

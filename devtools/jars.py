@@ -9,7 +9,7 @@ import pyspark
 
 from sink_job.api.errors import SinkError
 from sink_job.spark.jar_table import jar_table
-from sink_job.spark.jars import Report, cached_jars, connector_jars
+from sink_job.spark.jars import Report, cached_jars, client_jars
 
 KAFKA_VERSION = "4.3.1"
 
@@ -117,10 +117,10 @@ def broker_class_path(report: Report | None = None) -> list[Path]:
 
 
 def main() -> None:
-    """`python -m devtools.jars`: fetches the jars of the broker and of Spark's connector ahead."""
+    """`python -m devtools.jars`: fetches the jars of the broker and of the sink's client ahead."""
     try:
         broker_class_path()
-        connector_jars()
+        client_jars()
     except SinkError as error:
         sys.exit(str(error))
 

@@ -29,6 +29,7 @@ from tests.support.chart import Helm, Renderer, helm_in, renderer
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
     from xdist.remote import Producer
 
     from tests.support.scheduling import FileScheduling
@@ -240,19 +241,28 @@ def spark_working_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark(tmp_path_factory: pytest.TempPathFactory, spark_working_dir: Path) -> Iterator[SparkContext]:
     """Spark in this process, shared by all tests of this worker. Keep it running. It leaves no files."""
     from sink_job.spark.conf import SparkSettings
-    from sink_job.spark.jars import connector_jars
+    from sink_job.spark.jars import client_jars
     from sink_job.spark.session import session
 
     temp = tmp_path_factory.mktemp("spark")
-    settings = SparkSettings(
-        app_name="tests", jars=connector_jars(), cores=2, heap=512 << 20, temp_dir=temp, conf=SHORT_RUN
-    )
+    conf = {**SHORT_RUN, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+    settings = SparkSettings(app_name="tests", jars=client_jars(), cores=2, heap=512 << 20, temp_dir=temp, conf=conf)
     os.environ.update(LAUNCHER)
     with ExitStack() as stack:
         with chdir(spark_working_dir):
             running = stack.enter_context(session(settings))
         yield running
     assert list(temp.iterdir()) == []
+
+
+@pytest.fixture(scope="session")
+def sql(spark: SparkContext) -> SparkSession:
+    """Spark SQL on the shared Spark, to read objects. A sink does not use it."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession(spark)
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    return session
 
 
 @pytest.fixture

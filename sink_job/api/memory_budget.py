@@ -2,7 +2,7 @@
 
 The memory of the whole process tree, in bytes, is
 
-    heap + JVM_BESIDE_HEAP                             the JVM: Spark, Kafka's reader and client
+    heap + JVM_BESIDE_HEAP                             the JVM: Spark, a Kafka consumer for each concurrent task
     + DRIVER                                           this process
     + cores × (WORKER + task)                          one Python worker for each concurrent task
 

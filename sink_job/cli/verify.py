@@ -129,12 +129,12 @@ def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[t
     from sink_job.kafka.admin import JavaKafkaAdmin
     from sink_job.spark.conf import SparkSettings
     from sink_job.spark.engine import SparkEngine
-    from sink_job.spark.jars import connector_jars
+    from sink_job.spark.jars import client_jars
     from sink_job.spark.session import session
 
     cores = usual_cores()
     settings = SparkSettings(
-        app_name=f"s3sink-verify-{sink.sink_id}", jars=connector_jars(), cores=cores, conf=sink.spec.spark_conf
+        app_name=f"s3sink-verify-{sink.sink_id}", jars=client_jars(), cores=cores, conf=sink.spec.spark_conf
     )
     with _quiet_end(), session(settings) as spark, JavaKafkaAdmin(spark._gateway, properties) as client:
         yield client, SparkEngine(spark, properties.client(), redact=properties.redact, cores=cores)

@@ -25,7 +25,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Columns, Range, stateless
 from sink_job.spark.conf import SparkSettings, java_option
 from sink_job.spark.engine import SparkEngine
-from sink_job.spark.jars import archive_path, connector_jars
+from sink_job.spark.jars import archive_path, client_jars
 from sink_job.spark.session import session
 
 _KAFKA_PACKAGES = ("org/apache/kafka/clients/", "org/apache/kafka/common/")
@@ -38,7 +38,7 @@ def build_cds_archive() -> Path:
 
     Starts a session and runs a round; the JVM writes the loaded classes at its exit.
     """
-    jars = connector_jars()
+    jars = client_jars()
     path = archive_path(jars)
     if path.exists():
         with suppress(OSError):  # the cache of an image is read-only

@@ -17,10 +17,12 @@ from sink_job.spark.executor_log import MAX_FAILURES, OF_USER, UNLIMITED
 from sink_job.spark.executor_pods import ExecutorConfig
 from sink_job.spark.jars import archive_path
 
-POD_SOCKETS = "/tmp"
-"""Directory of the workers' sockets in a pod: the same path in the driver and in executors."""
+SHORT_DIR = "/tmp"
+"""Directory of sockets in a pod, where it has the same path in the driver and in executors, and beside long paths."""
 
-SOCKET_DIR_LENGTH = 60  # Spark's limit: its names must fit into the operating system's limit of 107
+SOCKET_DIR_LENGTH = 60
+"""Maximum of the path of a directory of sockets, in bytes. Their names must fit into the operating system's limit."""
+
 _MAX_TASK_ATTEMPTS = 4  # Spark's default in local mode is 1
 
 _OWNED = {
@@ -33,37 +35,18 @@ _OWNED = {
     "spark.python.unix.domain.socket.enabled",
     "spark.python.worker.reuse",
     "spark.speculation",
-    "spark.sql.adaptive.enabled",
-    "spark.sql.catalogImplementation",
-    "spark.sql.execution.arrow.maxBytesPerBatch",
-    "spark.sql.execution.arrow.maxRecordsPerBatch",
-    "spark.sql.warehouse.dir",
     "spark.submit.deployMode",
     "spark.task.maxFailures",
 }
 _FIXED = {
     "spark.python.worker.reuse": "true",
     "spark.speculation": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.catalogImplementation": "in-memory",
-    # Limit batches by bytes and not by records, which can have any size.
-    "spark.sql.execution.arrow.maxBytesPerBatch": "1m",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "0",
     "spark.task.maxFailures": str(_MAX_TASK_ATTEMPTS),
 }
 _DEFAULTS = {
-    # Keep consumers between rounds: the creation of one costs more than the read of a small range. Release data fetched
-    # beyond a range sooner: with a backlog in many partitions it would fill the heap.
-    "spark.kafka.consumer.cache.capacity": "2048",
-    "spark.kafka.consumer.cache.timeout": "20s",
-    "spark.kafka.consumer.cache.evictorThreadRunInterval": "5s",
-    "spark.kafka.consumer.fetchedData.cache.timeout": "5s",
-    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "2s",
     "spark.locality.wait": "0",
     "spark.python.daemon.module": "sink_job.spark.daemon",
-    "spark.sql.session.timeZone": "UTC",
     # Limit the data about past rounds for the web UI, which is disabled.
-    "spark.sql.ui.retainedExecutions": "1",
     "spark.ui.enabled": "false",
     "spark.ui.retainedJobs": "1",
     "spark.ui.retainedStages": "1",
@@ -90,7 +73,7 @@ _LATE_COMPILATION = (
 class SparkSettings:
     """The settings of a session.
 
-    `jars`: Spark's Kafka connector.
+    `jars`: Kafka's client.
     `cores`: number of concurrent tasks; None: the number of CPUs that this process may use.
     `heap`: heap of the driver's JVM, in bytes.
     `temp_dir`: parent of the directory for Spark's files; None: the system's temporary directory.
@@ -128,10 +111,8 @@ def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path
             *_archive(settings.jars),
             _logging(log4j),
             f"-Djava.io.tmpdir={folder}",
-            f"-Dderby.system.home={folder}",
         ),
         "spark.local.dir": str(folder),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
         _PYTHON_PATH: os.pathsep.join(filter(None, [_packages(), properties.get(_PYTHON_PATH)])),
     }
 
@@ -142,7 +123,7 @@ def _local(settings: SparkSettings, sockets: Path) -> dict[str, str]:
         "spark.master": f"local[{cores},{_MAX_TASK_ATTEMPTS}]",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.python.unix.domain.socket.enabled": str(len(str(sockets)) <= SOCKET_DIR_LENGTH).lower(),
+        "spark.python.unix.domain.socket.enabled": str(len(bytes(sockets)) <= SOCKET_DIR_LENGTH).lower(),
         "spark.python.unix.domain.socket.dir": str(sockets),
     }
 
@@ -152,7 +133,7 @@ def _in_pods(
 ) -> dict[str, str]:
     return {
         "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": POD_SOCKETS,
+        "spark.python.unix.domain.socket.dir": SHORT_DIR,
         **({} if any(name in properties for name in OF_USER) else {MAX_FAILURES: UNLIMITED}),
         _EXECUTOR_CLASSES: _class_path(settings, properties.get(_EXECUTOR_CLASSES)),
         # A container without a CPU limit has all CPUs of its node, and would use one collector thread for each.

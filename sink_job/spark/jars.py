@@ -1,8 +1,8 @@
-"""The jars of Spark's Kafka connector: their pinned versions, their cache, and their download.
+"""The jar of Kafka's client beside Spark's own: its pinned version, its cache, and its download.
 
-PySpark includes Spark without its Kafka connector. The jars below belong to the PySpark version of pyproject.toml and
-are tested with it. Each is pinned with its checksum. An image can contain the jars, in Spark's own directory or in
-`$S3SINK_JARS`; then nothing is downloaded.
+PySpark includes Spark with the libraries that Kafka's client needs (compression, logging), but not the client. It is
+pinned with its checksum, and tested with the PySpark version of pyproject.toml. An image can contain it, in Spark's own
+directory or in `$S3SINK_JARS`; then nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -23,39 +23,33 @@ from sink_job.spark.cache import cache_dir
 from sink_job.spark.jar_table import Jar, jar_table
 
 Report = Callable[[str], None]
-_ARCHIVED_CLASSES = "2"
+_ARCHIVED_CLASSES = "3"
 """Changes with the classes that `class_data_sharing` loads, so that an archive of other ones is not used."""
 
-CONNECTOR = jar_table("""
-    org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0
-        64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705
-    org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1
-        ab6e27a8a47ce63348dd0ecbd5543dc6212b4783180305cde5749e79684ea97b
+CLIENT = jar_table("""
     org.apache.kafka:kafka-clients:3.9.2
         014b4ef36884478a932641818b080c36a8f8e2e92dc771e800c9d2694f4f83d8
-    org.apache.commons:commons-pool2:2.13.1
-        f77a5060d6936a9144023584232f9de3f2248f1abfe156e9d31795f18770674f
 """)
 
 
-def connector_jars(report: Report | None = None) -> list[Path]:
-    """The paths of the connector's jars.
+def client_jars(report: Report | None = None) -> list[Path]:
+    """The paths of the jars of Kafka's client.
 
     Searches `$S3SINK_JARS`, Spark's jars directory and the cache, in this order. Missing jars are downloaded to the
     cache once. `report` receives a progress line for a download (default: standard error). Raises `ConfigurationError`
     if a file does not have the pinned checksum, and `TransientError` if the download fails.
     """
     for folder in (os.environ.get("S3SINK_JARS"), _spark_jars()):
-        present = _present(Path(folder), CONNECTOR) if folder else None
+        present = _present(Path(folder), CLIENT) if folder else None
         if present is not None:
             return present
-    return cached_jars("connector", CONNECTOR, "Spark's Kafka connector", report=report)
+    return cached_jars("client", CLIENT, "Kafka's client", report=report)
 
 
 def cached_jars(name: str, jars: Sequence[Jar], title: str, *, report: Report | None = None) -> list[Path]:
     """The paths of `jars` in the directory `name` of the cache, with verified checksums. Downloads missing jars.
 
-    Several processes can call it concurrently. Raises the errors of `connector_jars`.
+    Several processes can call it concurrently. Raises the errors of `client_jars`.
     """
     folder = cache_dir() / "jars" / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,7 +58,7 @@ def cached_jars(name: str, jars: Sequence[Jar], title: str, *, report: Report | 
         if missing:
             from sink_job.spark.ivy import fetch  # slow imports, needed once per machine
 
-            (report or _to_stderr)(f"downloading {len(missing)} jars of {title} (once, to {folder}) ...")
+            (report or _to_stderr)(f"downloading {title} (once, to {folder}) ...")
             fetch(missing, folder)
             for jar in missing:
                 if not _has_pinned_checksum(folder / jar.file_name, jar):

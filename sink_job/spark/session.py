@@ -1,7 +1,7 @@
 """The Spark session of a sink: starts and ends the JVM, forwards its log, and removes its files.
 
-A sink uses a Spark context, Arrow and the Kafka connector, and neither catalog nor web UI. Spark writes all files to
-one directory. It is removed at the end of the session, or after a SIGKILL at the next start.
+A sink uses a Spark context and Kafka's client, and neither Spark SQL nor the web UI. Spark writes all files to one
+directory. It is removed at the end of the session, or after a SIGKILL at the next start.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.java_gateway import launch_gateway
 
 from sink_job.api.errors import ConfigurationError, TooManyExecutorFailures
-from sink_job.spark.conf import SOCKET_DIR_LENGTH, SparkSettings, spark_conf
+from sink_job.spark.conf import SHORT_DIR, SOCKET_DIR_LENGTH, SparkSettings, spark_conf
 from sink_job.spark.executor_log import ExecutorLog
 from sink_job.spark.resource_errors import jvm_error
 
@@ -209,11 +209,11 @@ def _locked(folder: Path) -> int | None:
 
 @contextmanager
 def _socket_dir(folder: Path) -> Iterator[Path]:
-    """`folder`; if its path is too long for sockets, a directory in the system's temporary directory."""
-    if len(str(folder)) <= SOCKET_DIR_LENGTH:
+    """`folder`; if its path is too long for sockets, a directory in /tmp. Records have no other way to the workers."""
+    if len(bytes(folder)) <= SOCKET_DIR_LENGTH:
         yield folder
     else:
-        with _work_dir(None) as short:
+        with _work_dir(Path(SHORT_DIR)) as short:
             yield short
 
 

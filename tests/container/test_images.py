@@ -138,10 +138,9 @@ def test_the_operator_image_is_small_and_contains_neither_spark_nor_java(content
     assert base.size < 180 * MB
 
 
-def test_the_job_image_contains_the_connector_and_the_cds_archive(content: Callable[[str], Content]) -> None:
+def test_the_job_image_contains_kafkas_client_and_the_cds_archive(content: Callable[[str], Content]) -> None:
     found = content("job")
     names = {Path(path).name for path in found.package("pyspark") if path.endswith(".jar")}
-    assert any(name.startswith("spark-sql-kafka-0-10") for name in names)
     assert any(name.startswith("kafka-clients") for name in names)
     assert [path for path in found.own if path.endswith(".jsa")]
     assert not found.package("kopf")

@@ -49,9 +49,9 @@ def stored(columns: Columns, output: OutputFormat, codec: str, folder: Path) -> 
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_spark_infers_the_types_and_finds_the_values(spark: SparkSession, tmp_path: Path, codec: str) -> None:
+def test_spark_infers_the_types_and_finds_the_values(sql: SparkSession, tmp_path: Path, codec: str) -> None:
     for columns in (INFERRED_BY_SPARK, SOURCES["Protobuf"], SOURCES["ConnectJson"]):
-        found = spark.read.parquet(stored(columns, OutputFormat.PARQUET, codec, tmp_path))
+        found = sql.read.parquet(stored(columns, OutputFormat.PARQUET, codec, tmp_path))
         assert {each.name: each.dataType.simpleString() for each in found.schema} == {
             each.name: each.spark for each in columns.cases
         }
@@ -59,10 +59,10 @@ def test_spark_infers_the_types_and_finds_the_values(spark: SparkSession, tmp_pa
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_spark_reads_the_other_types_with_a_schema(spark: SparkSession, tmp_path: Path, codec: str) -> None:
+def test_spark_reads_the_other_types_with_a_schema(sql: SparkSession, tmp_path: Path, codec: str) -> None:
     """Times of day and nanoseconds as integers, UUIDs as bytes."""
     schema = ", ".join(f"{each.name} {each.spark}" for each in NOT_INFERRED)
-    found = spark.read.schema(schema).parquet(stored(ALL, OutputFormat.PARQUET, codec, tmp_path)).toArrow()
+    found = sql.read.schema(schema).parquet(stored(ALL, OutputFormat.PARQUET, codec, tmp_path)).toArrow()
     raw = {each.name: tuple(of.bytes if each.spark == "binary" else of for of in _raw(each)) for each in NOT_INFERRED}
     assert found.to_pylist() == [{name: values[turn(n)] for name, values in raw.items()} for n in range(RECORDS)]
 
@@ -74,31 +74,31 @@ def _raw(case: Case) -> tuple[Any, ...]:
     return case.read if case.spark == "binary" else case.values
 
 
-def test_spark_reads_deltas_and_dictionaries(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_reads_deltas_and_dictionaries(sql: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(test_encodings.body())
-    assert spark.read.parquet(str(path)).toArrow().to_pylist() == test_encodings.RECORDS
+    assert sql.read.parquet(str(path)).toArrow().to_pylist() == test_encodings.RECORDS
 
 
 @pytest.mark.parametrize("name", ["uuid", "timestamp_nanos"])
-def test_spark_does_not_infer_some_types(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_spark_does_not_infer_some_types(sql: SparkSession, tmp_path: Path, name: str) -> None:
     """As in docs/schemas.md. A version that infers them makes this test fail, so that the page is changed."""
     column = next(each for each in NOT_INFERRED if each.name == name)
     with pytest.raises(AnalysisException, match="Illegal Parquet type"):
-        spark.read.parquet(stored(type(ALL)([column]), OutputFormat.PARQUET, "Snappy", tmp_path))
+        sql.read.parquet(stored(type(ALL)([column]), OutputFormat.PARQUET, "Snappy", tmp_path))
 
 
-def jvm_of(spark: SparkSession) -> JVMView:
-    found = spark._jvm
+def jvm_of(sql: SparkSession) -> JVMView:
+    found = sql._jvm
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_parquet_java_finds_the_types_and_field_ids_in_the_footer(
-    spark: SparkSession, tmp_path: Path, source: str
+    sql: SparkSession, tmp_path: Path, source: str
 ) -> None:
-    columns, java = SOURCES[source], jvm_of(spark)
+    columns, java = SOURCES[source], jvm_of(sql)
     path = java.org.apache.hadoop.fs.Path(stored(columns, OutputFormat.PARQUET, "Snappy", tmp_path))
     file = java.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(
         path, java.org.apache.hadoop.conf.Configuration()
@@ -130,9 +130,9 @@ def _without_ids(text: str) -> str:
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("codec", AVRO_CODECS)
-def test_avro_for_java_finds_the_types_and_values(spark: SparkSession, tmp_path: Path, codec: str, source: str) -> None:
-    columns, avro = SOURCES[source], jvm_of(spark).org.apache.avro
-    file = jvm_of(spark).java.io.File(stored(columns, OutputFormat.AVRO, codec, tmp_path))
+def test_avro_for_java_finds_the_types_and_values(sql: SparkSession, tmp_path: Path, codec: str, source: str) -> None:
+    columns, avro = SOURCES[source], jvm_of(sql).org.apache.avro
+    file = jvm_of(sql).java.io.File(stored(columns, OutputFormat.AVRO, codec, tmp_path))
     reader = avro.file.DataFileReader(file, avro.generic.GenericDatumReader())
     try:
         schema = json.loads(reader.getSchema().toString())

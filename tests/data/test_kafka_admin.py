@@ -24,7 +24,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.jvm import plain_jvm
 from sink_job.kafka.properties import KafkaProperties
-from sink_job.spark.jars import connector_jars
+from sink_job.spark.jars import client_jars
 
 pytestmark = pytest.mark.data
 
@@ -34,7 +34,7 @@ LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[JavaGateway]:
-    gateway = plain_jvm(connector_jars())
+    gateway = plain_jvm(client_jars())
     yield gateway
     gateway.shutdown()
 

@@ -14,11 +14,11 @@ pytestmark = [pytest.mark.data, pytest.mark.spark]
 
 
 @pytest.mark.parametrize("codec", [codec for codec in CODECS if codec != "Brotli"])
-def test_parquet_java_reads_rows_types_and_page_indexes(spark: SparkSession, tmp_path: Path, codec: str) -> None:
+def test_parquet_java_reads_rows_types_and_page_indexes(sql: SparkSession, tmp_path: Path, codec: str) -> None:
     """It has no Brotli. A filter reads row groups by their statistics, and pages by their indexes."""
     path = tmp_path / "x.parquet"
     path.write_bytes(body_of(RECORDS, parquet(codec)))
-    frame = spark.read.parquet(str(path))
+    frame = sql.read.parquet(str(path))
     assert [(field.name, field.dataType) for field in frame.schema] == [
         ("n", LongType()),
         ("s", StringType()),
@@ -30,11 +30,11 @@ def test_parquet_java_reads_rows_types_and_page_indexes(spark: SparkSession, tmp
     ]
 
 
-def test_parquet_java_finds_each_value_of_columns_with_bloom_filters(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_java_finds_each_value_of_columns_with_bloom_filters(sql: SparkSession, tmp_path: Path) -> None:
     """It skips row groups whose filter excludes the value."""
     path = tmp_path / "x.parquet"
     path.write_bytes(body_of(RECORDS, parquet(bloom_filters=["n", "s"])))
-    frame = spark.read.parquet(str(path))
+    frame = sql.read.parquet(str(path))
     searched = ["text 2", "text 6", "none of them"]
     assert [frame.where(frame.s == text).count() for text in searched] == [
         sum(record["s"] == text for record in RECORDS) for text in searched

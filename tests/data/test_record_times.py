@@ -15,7 +15,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.kafka.jvm import plain_jvm
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.kafka.record_times import RecordTimes
-from sink_job.spark.jars import connector_jars
+from sink_job.spark.jars import client_jars
 
 pytestmark = pytest.mark.data
 
@@ -24,7 +24,7 @@ PARTITIONS = 200
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[JavaGateway]:
-    gateway = plain_jvm(connector_jars())
+    gateway = plain_jvm(client_jars())
     yield gateway
     gateway.shutdown()
 

@@ -98,9 +98,7 @@ class SparkFixture:
         secrets = self.secrets()
         properties = KafkaProperties.of(sink.spec.kafka, secrets)
         with self._admin(properties) as admin, self._registry(sink) as registry:
-            engine = SparkEngine(
-                self.spark, properties.client(), redact=properties.redact, poll_timeout_ms=5_000
-            )
+            engine = SparkEngine(self.spark, properties.client(), redact=properties.redact, poll_timeout_ms=5_000)
             context = CoordinatorContext(
                 s3=replace(
                     S3Settings.of(sink.spec.s3, secrets),

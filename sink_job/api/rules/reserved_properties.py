@@ -102,9 +102,7 @@ SPARK_OWNED: Final[Mapping[str, str]] = {
 
 SPARK_OWNED_PREFIXES: Final[Mapping[str, str]] = {
     "spark.dynamicAllocation.": "use spec.executor.instances",
-    "spark.kafka.consumer.cache.": _BY_STATE,
     "spark.kubernetes.authenticate.": "the operator creates the service account; use spec.serviceAccount",
-    "spark.sql.execution.arrow.": _BY_STATE,
 }
 
 

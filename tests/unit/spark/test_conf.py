@@ -32,16 +32,13 @@ def test_failed_tasks_are_retried_in_local_mode() -> None:
     assert conf()["spark.master"] == "local[3,4]"
 
 
-def test_batches_are_limited_by_bytes_and_speculation_is_disabled() -> None:
-    properties = conf()
-    assert properties["spark.sql.execution.arrow.maxRecordsPerBatch"] == "0"
-    assert properties["spark.sql.execution.arrow.maxBytesPerBatch"] == "1m"
-    assert properties["spark.speculation"] == "false"
+def test_speculation_is_disabled() -> None:
+    assert conf()["spark.speculation"] == "false"
 
 
-@pytest.mark.parametrize(("length", "enabled"), [(60, "true"), (61, "false")])
-def test_workers_use_unix_domain_sockets_unless_the_path_is_too_long(length: int, enabled: str) -> None:
-    assert conf("/" + "x" * (length - 1))["spark.python.unix.domain.socket.enabled"] == enabled
+@pytest.mark.parametrize(("name", "enabled"), [("x" * 59, "true"), ("x" * 60, "false"), ("ü" * 30, "false")])
+def test_workers_use_unix_domain_sockets_unless_the_path_is_too_long(name: str, enabled: str) -> None:
+    assert conf("/" + name)["spark.python.unix.domain.socket.enabled"] == enabled
 
 
 @pytest.mark.parametrize("key", ["spark.master", "spark.speculation", "spark.local.dir", "spark.driver.memory"])
@@ -75,14 +72,14 @@ def test_the_users_jvm_options_precede_those_of_the_sink() -> None:
     assert "-Dlog4j2.configurationFile=file:///conf/log4j2.properties" in options
 
 
-def test_the_users_class_path_follows_the_connector() -> None:
+def test_the_users_class_path_follows_kafkas_client() -> None:
     path = conf(**{"spark.driver.extraClassPath": "/mine.jar"})["spark.driver.extraClassPath"]
     assert path == "/jars/a.jar:/jars/b.jar:/mine.jar"
 
 
 def test_spark_writes_all_files_to_one_directory() -> None:
     properties = conf()
-    for key in ("spark.local.dir", "spark.sql.warehouse.dir", "spark.python.unix.domain.socket.dir"):
+    for key in ("spark.local.dir", "spark.python.unix.domain.socket.dir"):
         assert properties[key].startswith("/work/x")
     assert "-Djava.io.tmpdir=/work/x" in properties["spark.driver.extraJavaOptions"]
 

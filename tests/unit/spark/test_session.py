@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from sink_job.spark import session
+from sink_job.spark.conf import SOCKET_DIR_LENGTH
 
 
 def test_the_directory_of_a_killed_process_is_removed_although_its_process_id_is_in_use(
@@ -36,3 +39,22 @@ def test_the_directory_of_a_killed_process_is_removed_at_the_next_start(tmp_path
 def test_the_directory_of_a_running_process_is_kept(tmp_path: Path) -> None:
     with session._work_dir(tmp_path) as first, session._work_dir(tmp_path):
         assert first.is_dir()
+
+
+@pytest.mark.parametrize("name", ["x" * 60, "ü" * 30])
+def test_sockets_are_in_a_short_directory_whatever_the_temporary_directories(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / name
+    long.mkdir()
+    monkeypatch.setattr(session.tempfile, "tempdir", str(long))
+    with session._work_dir(None) as folder, session._socket_dir(folder) as sockets:
+        assert folder.parent == long
+        assert len(bytes(sockets)) <= SOCKET_DIR_LENGTH
+    assert not sockets.exists()
+
+
+def test_sockets_are_in_the_directory_of_the_session_if_it_is_short(tmp_path: Path) -> None:
+    short = Path("/work/x")
+    with session._socket_dir(short) as sockets:
+        assert sockets == short

@@ -23,9 +23,8 @@ def test_a_reserved_spark_property_is_rejected(name: str) -> None:
 
 
 def test_a_spark_property_with_a_reserved_prefix_is_rejected() -> None:
-    assert spec_errors({"spec.sparkConf": {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"}}) == [
-        "spec.sparkConf[spark.sql.execution.arrow.maxRecordsPerBatch]: cannot be set here: the sink manages this "
-        "property"
+    assert spec_errors({"spec.sparkConf": {"spark.dynamicAllocation.enabled": "true"}}) == [
+        "spec.sparkConf[spark.dynamicAllocation.enabled]: cannot be set here: use spec.executor.instances"
     ]
 
 
