@@ -104,8 +104,10 @@ def _turn(batches: Sequence[pa.BinaryArray], compression: Compression) -> tuple[
             rows = converted.lines if converted.lines is not None else lines.encode(converted.values)
             bounds = arrow_columns.bounds(rows)
             content = memoryview(arrow_columns.content(rows).data)[bounds[0] : bounds[-1]]
-            written += sum(map(len, assembler.append(content, np.asarray(bounds[1:] - bounds[0], np.int64))))
-        written += sum(map(len, assembler.finish()))
+            written += sum(
+                part.size for part in assembler.append(content, np.asarray(bounds[1:] - bounds[0], np.int64))
+            )
+        written += sum(part.size for part in assembler.finish())
     return time.process_time() - started, written
 
 

@@ -227,13 +227,19 @@ class SimulatedEngine:
 def _batch(log: SimulatedLog, offsets: Sequence[int], columns: Columns) -> pa.RecordBatch:
     data = {
         "offset": pa.array(offsets, pa.int64()),
-        "value": pa.array([log.values[offset] for offset in offsets], pa.binary()),
+        **_payload([log.values[offset] for offset in offsets], columns.separator),
     }
     if columns.timestamp:
         data["timestamp"] = pa.array([log.times[offset] for offset in offsets], pa.int64())
     if columns.headers:
         data["headers"] = pa.nulls(len(offsets), HEADERS)
     return pa.RecordBatch.from_pydict(data)
+
+
+def _payload(values: Sequence[bytes | None], separator: bytes) -> dict[str, pa.Array]:
+    if not separator:
+        return {"value": pa.array(values, pa.binary())}
+    return {"row": pa.array([None if value is None else value + separator for value in values], pa.binary())}
 
 
 def _describe(offsets: Mapping[TopicPartition, int]) -> str:

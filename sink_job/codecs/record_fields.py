@@ -158,7 +158,8 @@ class RecordFields:
         """The distinct schema ids of keys in a batch that the driver has not resolved yet."""
         if self._key is None:
             return ()
-        keys = _without(batch.column("key"), arrow_columns.truths(batch.column("value").is_null()))
+        payload = batch.column("row" if "row" in batch.schema.names else "value")
+        keys = _without(batch.column("key"), arrow_columns.truths(payload.is_null()))
         return self._key.unresolved(keys, self._source(batch, tp))
 
     def _with_keys(self, converted: Converted, batch: pa.RecordBatch, tp: TopicPartition) -> Converted:

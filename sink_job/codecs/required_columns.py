@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sink_job.api.enums import ConverterType, OutputFormat
+from sink_job.api.sections.format_section import BytesSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.codecs.record_fields import RecordFields
 from sink_job.converters.registered import SchemaSettings
@@ -21,3 +23,20 @@ def required_columns(settings: ObjectSettings) -> Columns:
         headers=(schemas is not None and schemas.needs_headers) or fields.needs_headers or envelope,
         timestamp_type=envelope,
     )
+
+
+def task_columns(settings: ObjectSettings) -> Columns:
+    """The columns for the tasks that write objects: `required_columns`, and rows in place of values where a row of the
+    output is the value and a separator."""
+    return required_columns(settings)._replace(separator=_separator(settings))
+
+
+def _separator(settings: ObjectSettings) -> bytes:
+    shape = settings.format
+    if shape.envelope:
+        return b""
+    if shape.converter is ConverterType.JSON and shape.output is OutputFormat.JSON:
+        return b"\n"
+    if shape.converter is ConverterType.BYTES and shape.output is OutputFormat.BYTES:
+        return (shape.bytes or BytesSpec()).separator.encode()
+    return b""

@@ -61,6 +61,7 @@ class Converted:
     `rejected`: (row, reason) of each rejected row, ascending.
     `fields`: for each requested field one value per row, MISSING where the record lacks the field.
     `lines`: each value followed by a newline, if the converter has computed that; else None.
+    `rows`: the rows of the output, if the converter was given rows and accepts all; `values` are then undefined.
     `schemas`: the schema of each row; None for a converter without schemas.
     `unresolved`: ids of schemas that the driver has not resolved yet, ascending by their first row. Rows from the first
     such row on are undefined.
@@ -74,6 +75,7 @@ class Converted:
     rejected: Rejections = field(default_factory=list)
     fields: dict[str, list[object]] = field(default_factory=dict)
     lines: pa.BinaryArray | None = None
+    rows: pa.BinaryArray | None = None
     schemas: SchemaColumn | None = None
     unresolved: list[tuple[int, str]] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
@@ -86,6 +88,15 @@ class ValueConverter(Protocol):
 
     def convert(self, values: pa.BinaryArray, source: BatchSource) -> Converted:
         """Converts `values` of `source`. A null is a Kafka tombstone."""
+        ...
+
+
+@runtime_checkable
+class RowConverter(Protocol):
+    """A converter of values that can be rows of the output as they are."""
+
+    def convert_rows(self, rows: pa.BinaryArray, source: BatchSource) -> Converted:
+        """As `convert`, for values that are followed by the output's separator. A null is a Kafka tombstone."""
         ...
 
 

@@ -16,7 +16,7 @@ from sink_job.api.enums import OnDataLoss, Tolerance
 from sink_job.api.errors import DataLoss, RebuildRejected, TopicNotFound, TransientError
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.codecs.required_columns import required_columns
+from sink_job.codecs.required_columns import task_columns
 from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS
 from sink_job.coordinator.context import CoordinatorContext
 from sink_job.coordinator.planner import RoundPlan
@@ -218,7 +218,7 @@ class TaskDispatcher:
         inputs: Mapping[TopicPartition, bytes],
         schemas: KnownSchemas | None,
     ) -> dict[TopicPartition, bytes]:
-        columns = required_columns(object_settings(state, settings))
+        columns = task_columns(object_settings(state, settings))
         create_task = partial(task_type, self._parameters(state, now, settings, schemas))
         self._check_retention({tp: r.start for tp, r in ranges.items()})
         try:

@@ -18,9 +18,9 @@ from sink_job.api.topic_partition import TopicPartition
 PartitionFunction = Callable[[TopicPartition, bytes, Iterator[pa.RecordBatch]], bytes]
 """Processes one topic-partition: (topic-partition, input, record batches) -> result.
 
-Batches are never empty. They have the columns `offset: int64`, `value: binary` (null for a tombstone) and those of
-`Columns`. For an idle topic-partition, and for a range without records (control records, compaction), the iterator is
-empty.
+Batches are never empty. They have the columns `offset: int64`, `value: binary` (null for a tombstone; or `row` in its
+place) and those of `Columns`. For an idle topic-partition, and for a range without records (control records,
+compaction), the iterator is empty.
 """
 
 
@@ -66,13 +66,15 @@ class Columns(NamedTuple):
     `timestamp`: int64, milliseconds since the epoch, -1 when the record has none. `key`: binary, null without one.
     `headers`: list<struct<key: string, value: binary>>, null when there are none. `timestamp_type`: int8, the id in
     org.apache.kafka.common.record.TimestampType: 0 CreateTime, 1 LogAppendTime, -1 none. Only an envelope needs it, so
-    batches have fewer records with it.
+    batches have fewer records with it. `separator`: not empty: there is a column `row: binary` in place of `value`. It
+    has the value with the separator after it, null for a tombstone.
     """
 
     timestamp: bool = False
     key: bool = False
     headers: bool = False
     timestamp_type: bool = False
+    separator: bytes = b""
 
 
 class Range(NamedTuple):

@@ -10,8 +10,8 @@ a slow stream of records does not read its staged remainder again in every round
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,47 @@ class StagedPrefix(NamedTuple):
 
     size: int
     load: Callable[[], bytes]
+
+
+LARGE_CHUNK: Final = 256 << 10
+"""Bytes of a chunk from which on it is not copied. A request sends each chunk separately."""
+
+MAX_JOINED: Final = 4 << 20
+"""Maximum bytes of smaller chunks that are joined."""
+
+
+class PartBody(tuple[bytes | memoryview, ...]):
+    """The bytes of a part in chunks, which are not joined: that would copy every byte. `size` is in bytes."""
+
+    __slots__ = ()
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self))
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self)
+
+    @classmethod
+    def of(cls, chunks: Iterable[bytes | memoryview]) -> PartBody:
+        """The chunks; adjacent small ones are joined.
+
+        >>> PartBody.of([b"a", memoryview(b"bc")])
+        (b'abc',)
+        """
+        body: list[bytes | memoryview] = []
+        small: list[bytes | memoryview] = []
+        size = 0
+        for chunk in chunks:
+            if len(chunk) >= LARGE_CHUNK or size >= MAX_JOINED:
+                body += [b"".join(small)] if small else []
+                small, size = [], 0
+            if len(chunk) >= LARGE_CHUNK:
+                body.append(chunk)
+            else:
+                small.append(chunk)
+                size += len(chunk)
+        return cls([*body, b"".join(small)] if small else body)
 
 
 class NewBytes(NamedTuple):
@@ -71,7 +112,7 @@ class PartAssembler:
         """The bytes of the indexes of its blocks."""
         return self._index.size
 
-    def append(self, rows: memoryview, ends: Integers) -> Iterator[bytes]:
+    def append(self, rows: memoryview, ends: Integers) -> Iterator[PartBody]:
         """Adds rows and yields the parts that they fill.
 
         `rows`: the concatenated rows. `ends`: the end of each row (exclusive, ascending; the last is `len(rows)`).
@@ -98,23 +139,26 @@ class PartAssembler:
         self._blocks.buffer.add(block.data)
         self._index.buffer.add(with_length(block.index))
 
-    def _full_parts(self) -> Iterator[bytes]:
+    def _full_parts(self) -> Iterator[PartBody]:
         if self._blocks.size < self._part_size:
             return
-        data = self._blocks.take()
-        part = self._part_size if self._encoder.is_container else len(data)
+        if not self._encoder.is_container:
+            self._position += self._blocks.size
+            yield PartBody.of(self._blocks.take_chunks())
+            return
+        data, part = memoryview(self._blocks.take()), self._part_size
         for start in range(0, len(data) - part + 1, part):
             self._position += part
-            yield data[start : start + part]
-        self._blocks.buffer.add(data[len(data) // part * part :])
+            yield PartBody([data[start : start + part]])
+        self._blocks.buffer.add(bytes(data[len(data) // part * part :]))
 
-    def finish(self) -> Iterator[bytes]:
+    def finish(self) -> Iterator[PartBody]:
         """Yields the last parts; none if the records filled the parts exactly."""
         if self._partial_block.size:
             self._complete_block()
         self._blocks.buffer.add(self._encoder.footer(split_indexes(self._index.take())))
         yield from self._full_parts()
-        if last := self._blocks.take():
+        if last := PartBody.of(self._blocks.take_chunks()):
             yield last
 
     def take_remainder(self) -> Remainder[NewBytes]:
@@ -147,9 +191,12 @@ class _Pending:
             self.staged = NOTHING
 
     def take(self) -> bytes:
+        return b"".join(self.take_chunks())
+
+    def take_chunks(self) -> list[bytes | memoryview]:
         staged, self.staged = self.staged, NOTHING
         chunks = self.buffer.take()
-        return b"".join([staged.load(), *chunks] if staged.size else chunks)
+        return [staged.load(), *chunks] if staged.size else chunks
 
     def take_new(self) -> bytes:
         """The bytes of this round alone."""

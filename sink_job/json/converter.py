@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Bytes, Mask
@@ -54,6 +55,30 @@ class JsonConverter:
         if nulls is None:
             return self._dense(values)
         return _spread(self._dense(values.drop_null()), nulls)
+
+    def convert_rows(self, rows: pa.BinaryArray, source: BatchSource) -> Converted:
+        """As `convert`, for values that a newline follows. Values that all pass through are not copied."""
+        return self._plain_rows(rows) or self.convert(pc.binary_slice(rows, 0, -1), source)
+
+    def _plain_rows(self, rows: pa.BinaryArray) -> Converted | None:
+        """The rows, if none is null or unusual and all are JSON."""
+        if rows.null_count or not len(rows):
+            return None
+        data, bounds = arrow_columns.content(rows), arrow_columns.bounds(rows)
+        starts, ends = bounds[:-1], bounds[1:] - 2
+        if (ends < starts).any() or not (_STARTS[data[starts]].all() and _ENDS[data[ends]].all()):
+            return None
+        within = data[bounds[0] : bounds[-1]]
+        if np.count_nonzero(within <= ord("\r")) != len(rows) and not _has_one_break_each(rows):
+            return None
+        if int(within.max()) > 127 and not is_utf8(rows, arrow_columns.text(rows)):
+            return None
+        records = self._extraction.read_lines(rows)
+        if records is None:
+            return None
+        nulls = data[starts] == ord("n")
+        fields = self._extraction.columns(records)
+        return Converted(rows, nulls=nulls if nulls.any() else None, fields=fields, rows=rows)
 
     def _dense(self, values: pa.BinaryArray) -> Converted:
         """Converts `values`, none of which is null."""
@@ -109,6 +134,12 @@ class _ConvertedValue(NamedTuple):
     value: bytes
     is_null: bool
     record: object
+
+
+def _has_one_break_each(rows: pa.BinaryArray) -> bool:
+    """Whether the newlines after the values are the only line breaks."""
+    text = arrow_columns.text(rows)
+    return text.count(b"\n") == len(rows) and b"\r" not in text
 
 
 def _first_bytes(values: pa.BinaryArray) -> Bytes:

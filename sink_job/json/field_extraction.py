@@ -13,6 +13,7 @@ from typing import Any, Final, Union
 import msgspec
 import pyarrow as pa
 
+from sink_job.arrow import columns as arrow_columns
 from sink_job.connect.json_decoder import decode_reason
 from sink_job.records.fields import MISSING, segments
 
@@ -34,9 +35,10 @@ class Extraction:
     def read_lines(self, lines: pa.BinaryArray) -> list[object] | None:
         """The records in `lines`, each of which ends with a newline. None if a text is invalid, or if the number of
         texts differs from the number of lines."""
-        _, _, data = lines.buffers()
+        bounds, (_, _, data) = arrow_columns.bounds(lines), lines.buffers()
+        view = memoryview(data)[bounds[0] : bounds[-1]]
         try:  # one view for all texts: without it, the decoder requests a view of Arrow's buffer for each text
-            found: list[object] = self._decoder.decode_lines(memoryview(data))
+            found: list[object] = self._decoder.decode_lines(view)
         except (msgspec.DecodeError, RecursionError):
             return None
         return found if len(found) == len(lines) else None

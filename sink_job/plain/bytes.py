@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from sink_job.arrow import columns as arrow_columns
@@ -18,3 +20,8 @@ class BytesConverter:
         return Converted(
             arrow_columns.without_nulls(values), nulls=null_mask(values), fields=no_fields(self._fields, len(values))
         )
+
+    def convert_rows(self, rows: pa.BinaryArray, source: BatchSource) -> Converted:
+        """See `RowConverter.convert_rows`."""
+        converted = self.convert(rows, source)
+        return replace(converted, rows=converted.values)

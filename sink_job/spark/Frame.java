@@ -22,6 +22,7 @@ class Frame {
     /** Bytes of a frame for each record, if an envelope of a few hundred bytes is written around its value. */
     private static final int ENVELOPED = 128;
     private static final int FEWEST_BYTES = 16;
+    private static final byte[] NO_BYTES = new byte[0];
     final ReaderSettings settings;
     private final SocketChannel channel;
     private final ByteBuffer head = direct(HEAD);
@@ -79,12 +80,12 @@ class Frame {
         }
         this.range = range;
         offsets.putLong(record.offset());
-        values.add(value);
+        values.add(value, settings.separator);
         if (timestamps != null) {
             timestamps.putLong(record.timestamp());
         }
         if (keys != null) {
-            keys.add((ByteBuffer) record.key());
+            keys.add((ByteBuffer) record.key(), NO_BYTES);
         }
         if (headerKeys != null) {
             addHeaders(record.headers().toArray());
@@ -105,9 +106,9 @@ class Frame {
 
     private void addHeaders(Header[] headers) {
         for (int i = 0; i < headers.length; i++) {
-            headerKeys.add(ByteBuffer.wrap(headers[i].key().getBytes(StandardCharsets.UTF_8)));
+            headerKeys.add(ByteBuffer.wrap(headers[i].key().getBytes(StandardCharsets.UTF_8)), NO_BYTES);
             byte[] value = headers[i].value();
-            headerValues.add(value == null ? null : ByteBuffer.wrap(value));
+            headerValues.add(value == null ? null : ByteBuffer.wrap(value), NO_BYTES);
         }
         headersValid.add(headers.length > 0);
         headersBounds.putInt(headerKeys.count);
@@ -225,6 +226,11 @@ class Section {
         bytes.put(content);
     }
 
+    void put(byte[] content) {
+        room(content.length);
+        bytes.put(content);
+    }
+
     int size() {
         return bytes.position();
     }
@@ -275,10 +281,12 @@ class Strings {
     final Section bytes = new Section();
     int count;
 
-    void add(ByteBuffer value) {
+    /** Adds a value, and the bytes after it. */
+    void add(ByteBuffer value, byte[] after) {
         valid.add(value != null);
         if (value != null) {
             bytes.put((ByteBuffer) value.duplicate());
+            bytes.put(after);
         }
         bounds.putInt(bytes.size());
         count++;

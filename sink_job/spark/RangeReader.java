@@ -63,7 +63,8 @@ public class RangeReader extends AbstractFunction1 implements Serializable {
             boolean timestamps,
             boolean keys,
             boolean headers,
-            boolean timestampTypes) {
+            boolean timestampTypes,
+            byte[] separator) {
         ReaderSettings settings = new ReaderSettings();
         settings.sockets = sockets;
         settings.client = new HashMap(client);
@@ -74,6 +75,7 @@ public class RangeReader extends AbstractFunction1 implements Serializable {
         settings.keys = keys;
         settings.headers = headers;
         settings.timestampTypes = timestampTypes;
+        settings.separator = separator;
         return settings;
     }
 
@@ -120,6 +122,8 @@ class ReaderSettings implements Serializable {
     boolean keys;
     boolean headers;
     boolean timestampTypes;
+    /** Bytes after each value. */
+    byte[] separator;
 }
 
 /** The offsets start (inclusive) to end (exclusive) of a topic-partition. */

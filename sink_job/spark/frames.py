@@ -117,7 +117,8 @@ class _Frame:
         self._records = records
 
     def batch(self, columns: Columns) -> pa.RecordBatch:
-        arrays = {"offset": self._numbers(0, pa.int64()), "value": self._strings(1, self._records)}
+        name = "row" if columns.separator else "value"
+        arrays = {"offset": self._numbers(0, pa.int64()), name: self._strings(1, self._records)}
         readers: dict[str, Callable[[], pa.Array]] = {
             "timestamp": lambda: self._numbers(4, pa.int64()),
             "key": lambda: self._strings(5, self._records),

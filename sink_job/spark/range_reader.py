@@ -27,7 +27,7 @@ from sink_job.spark.frames import socket_prefix
 SOCKET_DIR = "spark.python.unix.domain.socket.dir"
 """Spark's property with the directory of the sockets between JVM and Python workers."""
 
-BATCH_BYTES = 1 << 20
+BATCH_BYTES = 2 << 20
 """Bytes of values in a batch of records. A larger value is in a batch of its own."""
 
 FETCH_BYTES = 4 << 20

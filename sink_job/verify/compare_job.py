@@ -113,7 +113,8 @@ def _next_chunks(
 def _columns(evidence: Evidence) -> Columns:
     """All columns that any of the settings require."""
     required = [required_columns(object_settings) for object_settings in evidence.settings_of_claims.values()]
-    return Columns(*(any(column) for column in zip(*required, strict=True)))
+    wanted = {name for each in required for name, is_needed in each._asdict().items() if is_needed}
+    return Columns()._replace(**dict.fromkeys(wanted, True))
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,13 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow.arrays import Integers
 from sink_job.engine.thread_pools import pool
 from sink_job.formats.base import ObjectEncoder
-from sink_job.formats.part_assembler import PartAssembler, StagedPrefix
+from sink_job.formats.part_assembler import PartAssembler, PartBody, StagedPrefix
 from sink_job.formats.remainder import Remainder
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.staging import StagedDataLost, StagingReader, StagingWriter
 from sink_job.ledger.state import NOTHING_STAGED, Extent, OffsetChecksum, OpenObject, Part, SourceRange
 from sink_job.rotation.types import ObjectId, OpenObjectState
 from sink_job.s3 import S3Client
-from sink_job.s3.checksums import crc64nvme
 from sink_job.writer.row_slices import RowSlice
 from sink_job.writer.size_limits import EncodedSize
 from sink_job.writer.task_attempt import TaskAttempt
@@ -138,15 +137,15 @@ class ObjectWriter:
         for body in self._assembler.append(rows.data, rows.ends):
             self._send(body)
 
-    def _send(self, body: bytes) -> None:
+    def _send(self, body: PartBody) -> None:
         number = len(self._parts) + len(self._sent) + 1
-        self._sent.append(self._uploads.submit(lambda: self._put(number, body), len(body)))
+        self._sent.append(self._uploads.submit(lambda: self._put(number, body), body.size))
 
-    def _put(self, number: int, body: bytes) -> Part:
+    def _put(self, number: int, body: PartBody) -> Part:
         with self._upload_lock:
             if self._upload is None:
                 self._upload = self._uploads.s3.create_upload(self.key)
-        sent = self._uploads.s3.upload_part(self.key, self._upload, number, body, crc64nvme(body))
+        sent = self._uploads.s3.upload_part(self.key, self._upload, number, body)
         return Part(sent.number, sent.etag, sent.crc, sent.size)
 
     @property

@@ -23,7 +23,7 @@ from sink_job.codecs.converters import converter_for
 from sink_job.codecs.formats import row_encoder
 from sink_job.codecs.record_fields import RecordFields
 from sink_job.connect.schema import Schema, schema_id
-from sink_job.converters.base import BatchSource, Converted, SchemaColumn, SchemaConverter, ValueConverter
+from sink_job.converters.base import BatchSource, Converted, RowConverter, SchemaColumn, SchemaConverter, ValueConverter
 from sink_job.converters.projection import ProjectingConverter
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
 from sink_job.envelope.envelope import Envelopes, envelopes
@@ -40,6 +40,9 @@ from sink_job.rotation.types import ObjectId
 from sink_job.writer.container_schemas import ContainerSchemas, without_schema
 from sink_job.writer.projection import BatchProjection, ProjectionRules
 from sink_job.writer.schema_stores import SchemaStores
+
+ROW = "row"
+"""The column of values with the separator after them (`Columns.separator`)."""
 
 MAX_REASON = 1000
 """Maximum length of the reason for a rejection. It can quote a schema or a value."""
@@ -194,9 +197,10 @@ class RecordPipeline:
     def prepare(self, batch: pa.RecordBatch, now: int, tp: TopicPartition) -> PreparedBatch:
         """Converts a batch of `tp` and computes its paths; `now` is the round clock in ms.
 
-        `batch` contains `offset: int64` and `value: binary`, and the other columns that `required_columns` names.
+        `batch` contains `offset: int64` and `value: binary` (or `row`), and the other columns that `required_columns`
+        names.
         """
-        converted = self.fields.add(self.converter.convert(batch.column("value"), self._source(batch, tp)), batch, tp)
+        converted = self.fields.add(self._converted(batch, tp), batch, tp)
         if converted.unresolved:
             prepared = self.prepare(batch.slice(0, converted.unresolved[0][0]), now, tp)
             ids = dict.fromkeys((*(each for _, each in converted.unresolved), *prepared.unresolved))
@@ -239,6 +243,12 @@ class RecordPipeline:
             unknown=tuple(offsets[converted.unknown].tolist()),
             dropped_properties=converted.dropped_properties,
         )
+
+    def _converted(self, batch: pa.RecordBatch, tp: TopicPartition) -> Converted:
+        source = self._source(batch, tp)
+        if ROW in batch.schema.names and isinstance(self.converter, RowConverter):
+            return self.converter.convert_rows(batch.column(ROW), source)
+        return self.converter.convert(batch.column("value"), source)
 
     def _source(self, batch: pa.RecordBatch, tp: TopicPartition) -> BatchSource:
         return BatchSource(tp.topic, batch.column("headers") if self.reads_headers else None)
@@ -327,6 +337,8 @@ class RecordPipeline:
     def _encoded(self, converted: Converted, heads: pa.BinaryArray | None) -> pa.BinaryArray:
         if self.envelopes is not None and heads is not None:
             return self.envelopes.rows(heads, converted.values)
+        if converted.rows is not None:
+            return converted.rows
         if converted.lines is not None and isinstance(self.format, JsonLines):
             return converted.lines
         return self.format.encode(converted.values)

@@ -19,6 +19,7 @@ from sink_job.s3 import (
     UploadedPart,
 )
 from sink_job.s3.checksums import crc64nvme
+from sink_job.s3.request_body import Body, ChunkedBody
 
 NOW = 1_700_000_000_000
 Fault = Callable[[str, str], None]
@@ -124,10 +125,11 @@ class MemoryS3:
         self.uploads[f"upload-{at}"] = _Upload(key, at)
         return f"upload-{at}"
 
-    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None = None) -> UploadedPart:
+    def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> UploadedPart:
         self.fault("upload_part", key)
-        self._upload(upload_id).parts[number] = body
-        return UploadedPart(number, _etag(body), crc64nvme(body), len(body))
+        data = bytes(ChunkedBody(body).read())
+        self._upload(upload_id).parts[number] = data
+        return UploadedPart(number, _etag(data), crc64nvme(data), len(data))
 
     def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
         self.fault("complete", key)

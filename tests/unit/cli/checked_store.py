@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sink_job.s3 import ChecksumMismatch, UploadedPart
-from sink_job.s3.checksums import crc64nvme
+from sink_job.s3.request_body import Body, ChunkedBody
 from tests.support.memory_s3 import NOW, MemoryS3
 
 NAMES = ["access", "clock", "conditional writes", "multipart upload", "checksums", "lifecycle rules"]
@@ -34,7 +34,7 @@ class Store(MemoryS3):
     def keeps_versions(self) -> bool:
         return False
 
-    def upload_part(self, key: str, upload_id: str, number: int, body: bytes, crc: int | None = None) -> UploadedPart:
-        if self.verifies_checksums and crc not in (None, crc64nvme(body)):
+    def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> UploadedPart:
+        if self.verifies_checksums and crc not in (None, ChunkedBody(body).crc64nvme()):
             raise ChecksumMismatch(key, key)
         return super().upload_part(key, upload_id, number, body)

@@ -57,13 +57,13 @@ def rows_of(records: list[dict[str, Any]]) -> list[bytes]:
 
 def append(assembler: PartAssembler, rows: list[bytes]) -> list[bytes]:
     ends = np.cumsum([len(r) for r in rows], dtype=np.int64)
-    return list(assembler.append(memoryview(b"".join(rows)), ends))
+    return list(map(bytes, assembler.append(memoryview(b"".join(rows)), ends)))
 
 
 def parts_of(rows: list[bytes], encoder: ObjectEncoder, part_size: int = 100) -> list[bytes]:
     with SpillPool(1 << 30) as pool:
         assembler = PartAssembler(part_size=part_size, encoder=encoder, spool=pool)
-        return [*append(assembler, rows), *assembler.finish()]
+        return [*append(assembler, rows), *map(bytes, assembler.finish())]
 
 
 def prefix(chunks: list[bytes]) -> StagedPrefix:
@@ -88,7 +88,7 @@ def in_rounds(
             )
             parts += append(assembler, rows[start:end])
             if end == len(rows):
-                return [*parts, *assembler.finish()]
+                return [*parts, *map(bytes, assembler.finish())]
             if compact:
                 assembler.compact()
             staged = assembler.take_remainder().combine(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from devtools.bucket_listing import decompressed
 from sink_job.formats.compression import Compression, Gzip, Uncompressed, Zstd
 from sink_job.formats.datum_rows import ConcatenatedBlocks
-from sink_job.formats.part_assembler import NOTHING, PartAssembler, StagedPrefix
+from sink_job.formats.part_assembler import LARGE_CHUNK, MAX_JOINED, NOTHING, PartAssembler, PartBody, StagedPrefix
 from sink_job.formats.remainder import Remainder
 from sink_job.formats.spill_buffer import SpillPool
 
@@ -35,7 +35,7 @@ COMPRESSIONS = st.sampled_from([Uncompressed(), SmallGzip(2), SmallZstd(3)])
 
 def append(assembler: PartAssembler, rows: list[bytes]) -> list[bytes]:
     ends = np.cumsum([len(r) for r in rows], dtype=np.int64)
-    return list(assembler.append(memoryview(b"".join(rows)), ends))
+    return list(map(bytes, assembler.append(memoryview(b"".join(rows)), ends)))
 
 
 def staged(chunks: list[bytes]) -> StagedPrefix:
@@ -46,7 +46,7 @@ def in_one_batch(rows: list[bytes], compression: Compression, part_size: int) ->
     with SpillPool(1 << 30) as pool:
         assembler = PartAssembler(part_size=part_size, encoder=ConcatenatedBlocks(compression), spool=pool)
         parts = append(assembler, rows)
-        return [*parts, *assembler.finish()]
+        return [*parts, *map(bytes, assembler.finish())]
 
 
 @given(
@@ -71,7 +71,7 @@ def test_parts_do_not_depend_on_batches_rounds_or_memory(
                 if batch:
                     parts += append(assembler, batch)
             if end == len(rows):
-                parts += assembler.finish()
+                parts += map(bytes, assembler.finish())
                 break
             if data.draw(st.booleans()):
                 assembler.compact()
@@ -124,3 +124,17 @@ def test_beyond_its_limit_a_spill_pool_keeps_bytes_on_disk_and_returns_them_in_o
         assert b"".join(first.take()) == b"".join(b"a%02d" % n for n in range(50))
         assert b"".join(second.take()) == b"".join(b"b%02d" % n for n in range(50))
         assert pool.used == 0
+
+
+CHUNKS = st.lists(st.sampled_from([0, 1, 100, LARGE_CHUNK - 1, LARGE_CHUNK, LARGE_CHUNK + 1]), max_size=40)
+
+
+@given(CHUNKS)
+def test_a_body_has_the_bytes_of_its_chunks_and_joins_small_ones_only(sizes: list[int]) -> None:
+    chunks = [bytes([number % 256]) * size for number, size in enumerate(sizes)]
+    body = PartBody.of(chunks)
+    assert (bytes(body), body.size) == (b"".join(chunks), sum(sizes))
+    kept = [chunk for chunk in body if any(chunk is each for each in chunks)]
+    assert len([chunk for chunk in kept if len(chunk) >= LARGE_CHUNK]) == len([s for s in sizes if s >= LARGE_CHUNK])
+    assert all(len(chunk) < MAX_JOINED + LARGE_CHUNK for chunk in body)
+    assert not any(len(a) < LARGE_CHUNK and len(b) < LARGE_CHUNK for a, b in pairwise(body) if len(a) < MAX_JOINED)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -204,3 +205,51 @@ def _read(value: bytes | None) -> tuple[Any, bool]:
 
 def _reject(_: str) -> None:
     raise ValueError("not JSON")
+
+
+TEXTS = st.one_of(
+    st.none(),
+    st.sampled_from(
+        [b"{}", b"null", b" null", b"1\n2", b"{\n}", b"{\r}", b'{"a":\t1}', b"", b"1 2", b"{}{}", b"\n1", b"1\n", b"{",
+         b'"\xc3\xa4"', b'"\xff"', b'{"a":"\n"}', b'{"a":{"b":2}}', b"[1,\n2]", b"1\n\n2", b"\xef\xbb\xbf{}"]
+    ),
+    st.binary(max_size=6),
+    st.recursive(st.none() | st.integers() | st.text(max_size=3), st.lists, max_leaves=4).map(
+        lambda value: json.dumps(value).encode()
+    ),
+)  # fmt: skip
+
+
+@given(st.lists(TEXTS, max_size=8))
+def test_values_with_a_newline_after_them_are_converted_as_those_without(values: list[bytes | None]) -> None:
+    fields = ("a", "a.b", "")
+    rows = pa.array([None if each is None else each + b"\n" for each in values], pa.binary())
+    expected, found = convert(values, *fields), JsonConverter(fields).convert_rows(rows, SOURCE)
+    lines = found.rows if found.rows is not None else found.values
+    gone = {row for row, _ in expected.rejected} | set(
+        np.flatnonzero(expected.nulls if expected.nulls is not None else [])
+    )
+    end = b"\n" if found.rows is not None else b""
+    assert [None if row in gone else each for row, each in enumerate(lines.to_pylist())] == [
+        None if row in gone else each + end for row, each in enumerate(expected.values.to_pylist())
+    ]
+    assert found.rejected == expected.rejected
+    assert found.fields == expected.fields
+    assert (found.nulls is None) == (expected.nulls is None)
+    assert found.nulls is None or found.nulls.tolist() == expected.nulls.tolist()
+
+
+def test_plain_values_with_a_newline_after_them_are_not_copied() -> None:
+    rows = pa.array([b'{"a":1}\n', b'"\xc3\xa4"\n', b'{"a":\t2}\n'], pa.binary())
+    found = JsonConverter(("a",)).convert_rows(rows, SOURCE)
+    assert found.rows is rows
+    assert found.fields == {"a": [1, MISSING, 2]}
+
+
+def test_rows_of_a_slice_are_converted() -> None:
+    rows = pa.array([b"1\n", b"null\n", b"3\n", b"4\n"], pa.binary())[1:3]
+    found = JsonConverter().convert_rows(rows, SOURCE)
+    assert found.rows is not None
+    assert found.rows.to_pylist() == [b"null\n", b"3\n"]
+    assert found.nulls is not None
+    assert found.nulls.tolist() == [True, False]

@@ -18,7 +18,7 @@ from sink_job.api.sections.format_section import CompressionSpec, FormatSpec
 from sink_job.codecs.containers import container_encoder
 from sink_job.connect.schema import Schema
 from sink_job.formats.datum_rows import LengthPrefixed
-from sink_job.formats.part_assembler import PartAssembler
+from sink_job.formats.part_assembler import PartAssembler, PartBody
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.state import OffsetChecksum
 from sink_job.s3 import S3Client
@@ -51,7 +51,7 @@ def rows_of(data: pa.BinaryArray) -> RowSlice:
 def body_of(given: FormatSpec, schema: Schema, rows: RowSlice) -> bytes:
     with SpillPool(1 << 30) as pool:
         assembler = PartAssembler(part_size=1 << 20, encoder=container_encoder(given, schema)(KEY), spool=pool)
-        return b"".join([*assembler.append(rows.data, rows.ends), *assembler.finish()])
+        return b"".join(map(PartBody.__bytes__, [*assembler.append(rows.data, rows.ends), *assembler.finish()]))
 
 
 def content_of(given: FormatSpec, schema: Schema, body: bytes) -> ObjectContent:

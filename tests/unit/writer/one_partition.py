@@ -20,7 +20,7 @@ from sink_job.ledger.staging import StagingReader, StagingWriter
 from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, PartitionState, SourceRange
 from sink_job.ledger.transitions import diff, patch
 from sink_job.s3 import S3Client, UploadedPart
-from sink_job.s3.checksums import crc64nvme
+from sink_job.s3.request_body import Body, ChunkedBody
 from sink_job.tasks.parameters import RoundParameters
 from sink_job.tasks.write import TaskInput, TaskResult
 from sink_job.writer.partition_writer import PartitionWriter
@@ -47,8 +47,10 @@ class MemoryStore:
     def create_upload(self, key: str) -> str:
         return f"upload of {key}"
 
-    def upload_part(self, key: str, upload: str, number: int, body: bytes, crc: int) -> UploadedPart:
-        return UploadedPart(number=number, etag=f"{crc:x}", crc=crc64nvme(body), size=len(body))
+    def upload_part(self, key: str, upload: str, number: int, body: Body) -> UploadedPart:
+        chunks = ChunkedBody(body)
+        crc = chunks.crc64nvme()
+        return UploadedPart(number=number, etag=f"{crc:x}", crc=crc, size=len(chunks))
 
 
 @dataclass

@@ -68,8 +68,8 @@ def encoded_again(one: ProjectingPartition, o: ClosedObject, records: Sequence[b
         assembler = PartAssembler(part_size=PART, encoder=pipeline.object_encoder(o.key, o.topic, o.schema), spool=pool)
         for batch in batches(0, records):
             for _, _, rows in object_rows([o], batch, lambda each, clock: pipeline.prepare(each, clock, TP)):
-                parts += assembler.append(rows.data, rows.ends)
-        return b"".join([*parts, *assembler.finish()])
+                parts += map(bytes, assembler.append(rows.data, rows.ends))
+        return b"".join([*parts, *map(bytes, assembler.finish())])
 
 
 @given(

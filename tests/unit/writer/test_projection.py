@@ -24,6 +24,7 @@ from sink_job.ledger.offset_checksum import checksum
 from sink_job.ledger.state import ClosedObject
 from sink_job.rotation.policy import RotationPolicy
 from sink_job.s3 import S3Client, UploadedPart
+from sink_job.s3.request_body import Body, ChunkedBody
 from sink_job.writer.record_pipeline import RecordPipeline
 from sink_job.writer.row_selection import object_rows
 from sink_job.writer.schema_stores import InMemoryFieldIds, InMemoryObjectSchemas, SchemaStores
@@ -85,9 +86,9 @@ class Parts(MemoryStore):
         super().__init__()
         self.parts: dict[str, dict[int, bytes]] = {}
 
-    def upload_part(self, key: str, upload: str, number: int, body: bytes, crc: int) -> UploadedPart:
-        self.parts.setdefault(upload, {})[number] = body
-        return super().upload_part(key, upload, number, body, crc)
+    def upload_part(self, key: str, upload: str, number: int, body: Body) -> UploadedPart:
+        self.parts.setdefault(upload, {})[number] = bytes(ChunkedBody(body).read())
+        return super().upload_part(key, upload, number, body)
 
 
 @dataclass
