@@ -11,6 +11,7 @@ import pickle
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark import Broadcast, SparkContext
@@ -80,6 +81,8 @@ class SparkEngine:
             raise job_error(error, servers=self._servers, redact=self._redact) from None
         finally:
             sent.destroy()
+            with suppress(Exception):  # the JVM may have ended
+                self._context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
         return self._results(outcomes, layout)
 
     def set_slots(self, slots: int) -> None:

@@ -91,6 +91,19 @@ def test_any_mix_of_records_is_read_as_it_was_produced(engine: SparkEngine, topi
     ]
 
 
+def test_a_separator_follows_each_value_that_is_not_null(engine: SparkEngine, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.produce(topic, [Record(value=b"a"), Record(value=None), Record(value=b""), Record(value=b"b\n")])
+    tp = TopicPartition(topic, 0)
+    [result] = run(engine, spark_tasks.rows_as_json, {tp: (0, 4)}, columns=Columns(separator=b"\r\n")).values()
+    assert json.loads(result) == [
+        {"offset": 0, "row": "a\r\n"},
+        {"offset": 1, "row": None},
+        {"offset": 2, "row": "\r\n"},
+        {"offset": 3, "row": "b\n\r\n"},
+    ]
+
+
 def test_values_larger_than_a_batch_are_read_whole_and_in_order(
     engine: SparkEngine, topics: Topics, topic: str
 ) -> None:

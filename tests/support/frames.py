@@ -35,7 +35,7 @@ def frame(number: int, records: Sequence[ConsumedRecord], columns: Columns = VAL
     """The frame with records of the range `number`."""
     sections = [
         _longs(record.offset for record in records),
-        *_strings([record.value for record in records]),
+        *_strings([record.value if record.value is None else record.value + columns.separator for record in records]),
         _longs(record.timestamp for record in records) if columns.timestamp else b"",
         *(_strings([record.key for record in records]) if columns.key else [b""] * 3),
         *(_headers(records) if columns.headers else [b""] * 8),

@@ -20,7 +20,7 @@ RECORDS = [ConsumedRecord(7, b"abc"), ConsumedRecord(9, b"d")]
 
 values = st.none() | st.binary(max_size=12)
 headers = st.lists(st.tuples(st.text(max_size=3), values), max_size=3)
-columns = st.builds(Columns, st.booleans(), st.booleans(), st.booleans(), st.booleans())
+columns = st.builds(Columns, *[st.booleans()] * 4, st.sampled_from([b"", b"\n", b"\r\n"]))
 records = st.builds(
     ConsumedRecord, st.integers(0, 2**40), values, st.integers(-1, 2**42), values, headers, st.integers(-1, 1)
 )
@@ -40,7 +40,11 @@ def plain(record: ConsumedRecord, columns: Columns) -> dict[str, Any]:
     }
     return {
         "offset": record.offset,
-        "value": record.value,
+        **(
+            {"row": record.value if record.value is None else record.value + columns.separator}
+            if columns.separator
+            else {"value": record.value}
+        ),
         **{name: every[name] for name in every if getattr(columns, name)},
     }
 
