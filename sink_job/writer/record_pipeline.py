@@ -197,10 +197,9 @@ class RecordPipeline:
     def prepare(self, batch: pa.RecordBatch, now: int, tp: TopicPartition) -> PreparedBatch:
         """Converts a batch of `tp` and computes its paths; `now` is the round clock in ms.
 
-        `batch` contains `offset: int64` and `value: binary` (or `row`), and the other columns that `required_columns`
-        names.
+        `batch` contains `offset: int64`, `value: binary` (or `row`), and the other columns that `required_columns` names.
         """
-        converted = self.fields.add(self._converted(batch, tp), batch, tp)
+        converted = self.fields.add(_converted(self.converter, batch, self._source(batch, tp)), batch, tp)
         if converted.unresolved:
             prepared = self.prepare(batch.slice(0, converted.unresolved[0][0]), now, tp)
             ids = dict.fromkeys((*(each for _, each in converted.unresolved), *prepared.unresolved))
@@ -243,12 +242,6 @@ class RecordPipeline:
             unknown=tuple(offsets[converted.unknown].tolist()),
             dropped_properties=converted.dropped_properties,
         )
-
-    def _converted(self, batch: pa.RecordBatch, tp: TopicPartition) -> Converted:
-        source = self._source(batch, tp)
-        if ROW in batch.schema.names and isinstance(self.converter, RowConverter):
-            return self.converter.convert_rows(batch.column(ROW), source)
-        return self.converter.convert(batch.column("value"), source)
 
     def _source(self, batch: pa.RecordBatch, tp: TopicPartition) -> BatchSource:
         return BatchSource(tp.topic, batch.column("headers") if self.reads_headers else None)
@@ -342,6 +335,12 @@ class RecordPipeline:
         if converted.lines is not None and isinstance(self.format, JsonLines):
             return converted.lines
         return self.format.encode(converted.values)
+
+
+def _converted(converter: ValueConverter, batch: pa.RecordBatch, source: BatchSource) -> Converted:
+    if ROW in batch.schema.names and isinstance(converter, RowConverter):
+        return converter.convert_rows(batch.column(ROW), source)
+    return converter.convert(batch.column("value"), source)
 
 
 def _mask(converted: Converted, rejected: Rejections) -> Mask:

@@ -66,7 +66,6 @@ class Traces(NamedTuple):
     socket_files: int
     threads: int
     consumers: int
-    direct_bytes: int
 
 
 class Jvm:
@@ -88,12 +87,15 @@ class Jvm:
             socket_files=sum(1 for _ in sockets.parent.glob(f"{sockets.name}*")),
             threads=self.threads(),
             consumers=len(self.consumers()),
-            direct_bytes=self._beans.directBytes(),
         )
 
     def threads(self) -> int:
         """The number of readers' threads."""
         return sum(name == THREAD for name in map(_comm, self._proc.glob("task/*/comm")))
+
+    def direct_bytes(self) -> int:
+        """The bytes of buffers outside the heap, with those that no one uses and no collection has freed."""
+        return int(self._beans.directBytes())
 
     def consumers(self) -> set[str]:
         """The names of all open consumers."""

@@ -44,7 +44,7 @@ def test_the_class_archive_has_the_classes_of_kafkas_clients_without_those_of_ot
 def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The path of the archive, which does not exist yet."""
     path = tmp_path / "jvm" / "spark-mine.jsa"
-    monkeypatch.setattr(class_data_sharing, "connector_jars", list)
+    monkeypatch.setattr(class_data_sharing, "client_jars", list)
     monkeypatch.setattr(class_data_sharing, "archive_path", lambda jars: path)
     return path
 

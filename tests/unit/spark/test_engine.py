@@ -16,11 +16,9 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Cancelled, Columns, Range, stateless
 from sink_job.spark import engine as spark_engine
 from sink_job.spark.engine import SparkEngine
-from sink_job.spark.fetch import SIZES
-from sink_job.spark.task import OUTCOMES, InlineInputs, SparkTask, TaskFailure
+from sink_job.spark.task import InlineInputs, SparkTask, TaskFailure, TaskOutcome
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
-Outcome = tuple[TopicPartition, bool, bytes]
 
 
 def process(tp: TopicPartition, task_input: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
@@ -43,15 +41,15 @@ class Spark:
     def __init__(self, master: str = "local[2,4]", max_failures: str | None = None) -> None:
         self.master = master
         self.defaultParallelism = 2
-        self.sparkContext = self
         self.max_failures = max_failures
         self.tasks: list[SparkTask] = []
-        self.read: list[tuple[Sequence[Any], Columns, int]] = []
+        self.read: list[tuple[Sequence[Any], Columns]] = []
         self.broadcasts: list[Broadcast] = []
         self.groups: list[str] = []
+        self.properties: dict[str, str | None] = {}
         self.cancelled: list[str] = []
-        self.run: Callable[[SparkTask], list[Outcome]] = lambda task: [
-            (tp, False, task.inputs.value.get(tp, b"")) for members in task.members for tp in members
+        self.run: Callable[[SparkTask], list[TaskOutcome]] = lambda task: [
+            TaskOutcome(tp, False, task.inputs.value.get(tp, b"")) for members in task.members for tp in members
         ]
         self._jsc = SimpleNamespace(sc=lambda: SimpleNamespace(cancelJobGroupAndFutureJobs=self.cancelled.append))
 
@@ -65,19 +63,15 @@ class Spark:
         self.broadcasts.append(Broadcast(value))
         return self.broadcasts[-1]
 
-    def mapInArrow(self, task: SparkTask, ddl: str) -> Any:  # noqa: N802
+    def setLocalProperty(self, name: str, value: str | None) -> None:  # noqa: N802
+        self.properties[name] = value
+
+    def mapPartitionsWithIndex(self, task: SparkTask) -> Any:  # noqa: N802
         self.tasks.append(task)
         return self
 
-    def toArrow(self) -> pa.Table:  # noqa: N802
-        rows = self.run(self.tasks[-1])
-        columns = {
-            "topic": [tp.topic for tp, *_ in rows],
-            "partition": [tp.partition for tp, *_ in rows],
-            "failed": [failed for _, failed, _ in rows],
-            "result": [result for *_, result in rows],
-        }
-        return pa.table(columns, OUTCOMES)
+    def collect(self) -> list[TaskOutcome]:
+        return self.run(self.tasks[-1])
 
 
 @pytest.fixture
@@ -85,10 +79,12 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
     session = Spark()
 
     class Reader:
+        sockets = "/tmp/s3sink"
+
         def __init__(self, *_: object, **__: object) -> None: ...
 
-        def read(self, tasks: Sequence[Any], columns: Columns, *, fetch_bytes: int) -> Spark:
-            session.read.append((tasks, columns, fetch_bytes))
+        def read(self, tasks: Sequence[Any], columns: Columns) -> Spark:
+            session.read.append((tasks, columns))
             return session
 
     monkeypatch.setattr(spark_engine, "RangeReader", Reader)
@@ -97,7 +93,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
 
 def engine(spark: Spark, **given: Any) -> SparkEngine:
     session: Any = spark
-    return SparkEngine(session, {"bootstrap.servers": "kafka:9092"}, group_id="g", **given)
+    return SparkEngine(session, {"bootstrap.servers": "kafka:9092"}, **given)
 
 
 def run(
@@ -112,8 +108,8 @@ def run(
     )
 
 
-def failing(error: Exception) -> Callable[[SparkTask], list[Outcome]]:
-    def fails(task: SparkTask) -> list[Outcome]:
+def failing(error: Exception) -> Callable[[SparkTask], list[TaskOutcome]]:
+    def fails(task: SparkTask) -> list[TaskOutcome]:
         raise error
 
     return fails
@@ -133,16 +129,9 @@ def test_a_run_without_topic_partitions_starts_no_job(spark: Spark) -> None:
 
 def test_exactly_the_ranges_and_columns_are_read_and_nothing_of_idle_ones(spark: Spark) -> None:
     run(engine(spark), A, idle=[B])
-    [(tasks, columns, fetch_bytes)] = spark.read
+    [(tasks, columns)] = spark.read
     assert sorted(member for task in tasks for member in task) == [(A, Range(0, 10)), (B, Range(0, 0))]
-    assert (columns, fetch_bytes) == (Columns(key=True), SIZES[0])
-
-
-def test_the_fetch_size_counts_the_topic_partitions_of_earlier_runs(spark: Spark) -> None:
-    found = engine(spark)
-    run(found, *(TopicPartition("t", n) for n in range(16)))
-    run(found, *(TopicPartition("t", n) for n in range(16, 32)))
-    assert [fetch_bytes for *_, fetch_bytes in spark.read] == [SIZES[0], SIZES[1]]
+    assert columns == Columns(key=True)
 
 
 def test_many_small_ranges_share_the_tasks_of_the_slots(spark: Spark) -> None:
@@ -196,7 +185,7 @@ def test_the_error_of_a_processor_is_raised_and_its_trace_logged_without_secrets
     spark: Spark, caplog: pytest.LogCaptureFixture
 ) -> None:
     failure = TaskFailure(DataError("t", 0, 17, "is not JSON"), "Traceback: password=hunter2")
-    spark.run = lambda task: [(A, True, pickle.dumps(failure))]
+    spark.run = lambda task: [TaskOutcome(A, True, pickle.dumps(failure))]
     with caplog.at_level(logging.DEBUG), pytest.raises(DataError, match="17"):
         run(engine(spark, redact=lambda text: text.replace("hunter2", "[hidden]")), A)
     assert "password=[hidden]" in caplog.text
@@ -204,13 +193,13 @@ def test_the_error_of_a_processor_is_raised_and_its_trace_logged_without_secrets
 
 
 def test_a_missing_result_is_an_error(spark: Spark) -> None:
-    spark.run = lambda task: [(A, False, b"")]
+    spark.run = lambda task: [TaskOutcome(A, False, b"")]
     with pytest.raises(SinkError, match="Spark returned no result for 1 topic-partitions"):
         run(engine(spark), A, B)
 
 
 def test_the_exception_of_a_job_is_mapped_without_secrets(spark: Spark) -> None:
-    spark.run = failing(Exception("Some data may have been lost ... hunter2"))
+    spark.run = failing(Exception("OffsetOutOfRangeException ... hunter2"))
     with pytest.raises(DataLoss):
         run(engine(spark), A)
     spark.run = failing(Exception("failed with hunter2"))
@@ -232,7 +221,7 @@ def test_after_a_cancellation_no_run_starts_a_job(spark: Spark) -> None:
 def test_a_job_that_fails_since_it_was_cancelled_is_cancelled(spark: Spark) -> None:
     found = engine(spark)
 
-    def cancelled(task: SparkTask) -> list[Outcome]:
+    def cancelled(task: SparkTask) -> list[TaskOutcome]:
         found.cancel()
         raise Exception("Job 1 cancelled as part of cancellation of job group")
 
@@ -246,3 +235,8 @@ def test_two_engines_of_a_session_have_job_groups_of_their_own(spark: Spark) -> 
     run(engine(spark), A)
     run(engine(spark), A)
     assert len(set(spark.groups)) == 2
+
+
+def test_other_jobs_of_the_thread_are_not_in_the_group_of_a_round(spark: Spark) -> None:
+    run(engine(spark), A)
+    assert spark.properties == {"spark.jobGroup.id": None}

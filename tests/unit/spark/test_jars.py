@@ -1,4 +1,4 @@
-"""The connector's jars: where they are found, when they are downloaded, and what a wrong file leads to."""
+"""The jars of Kafka's client: where they are found, when they are downloaded, and what a wrong file leads to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from sink_job.api.errors import ConfigurationError, TransientError
 from sink_job.spark import ivy, jars
 from sink_job.spark.jar_table import Jar
-from sink_job.spark.jars import CONNECTOR, archive_path, cached_jars, connector_jars
+from sink_job.spark.jars import CLIENT, archive_path, cached_jars, client_jars
 
 CONTENT = b"a jar"
 JAR = Jar("org.example", "lib", "1.0", hashlib.sha256(CONTENT).hexdigest())
@@ -47,7 +47,7 @@ def test_missing_jars_are_downloaded_once_with_a_line_of_progress(cache: Path, d
     lines: list[str] = []
     first = cached_jars("libs", [JAR, OTHER], "the libraries", report=lines.append)
     assert [path.name for path in first] == [JAR.file_name, OTHER.file_name]
-    assert lines == [f"downloading 2 jars of the libraries (once, to {cache}) ..."]
+    assert lines == [f"downloading the libraries (once, to {cache}) ..."]
     assert cached_jars("libs", [JAR, OTHER], "the libraries", report=lines.append) == first
     assert (len(lines), downloads) == (1, {})
 
@@ -90,16 +90,16 @@ def test_progress_is_on_standard_error_by_default(
 ) -> None:
     cached_jars("libs", [JAR], "the library")
     output = capsys.readouterr()
-    assert (output.out, output.err.startswith("downloading 1 jars of the library")) == ("", True)
+    assert (output.out, output.err.startswith("downloading the library")) == ("", True)
 
 
 # -- the places --------------------------------------------------------------------------------------------------------
 
 
 def image(folder: Path, *versions: str) -> Path:
-    """A directory with the connector's jars in these versions, as in an image."""
+    """A directory with the jars of Kafka's client in these versions, as in an image."""
     folder.mkdir(parents=True)
-    for jar in CONNECTOR:
+    for jar in CLIENT:
         for version in versions:
             (folder / f"{jar.artifact}-{version}.jar").touch()
     return folder
@@ -117,23 +117,23 @@ def places(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def test_the_jars_of_an_image_are_found_before_those_of_spark_and_of_the_cache(
     places: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert connector_jars() == [Path("/cache/connector")]
+    assert client_jars() == [Path("/cache/client")]
     image(places / "spark" / "jars", "4.2.0")
-    assert {path.parent for path in connector_jars()} == {places / "spark" / "jars"}
+    assert {path.parent for path in client_jars()} == {places / "spark" / "jars"}
     monkeypatch.setenv("S3SINK_JARS", str(image(places / "mine", "4.2.0")))
-    assert {path.parent for path in connector_jars()} == {places / "mine"}
+    assert {path.parent for path in client_jars()} == {places / "mine"}
 
 
 def test_an_image_has_one_file_for_each_jar_of_any_version(places: Path) -> None:
     image(places / "spark" / "jars", "4.2.0", "4.3.0")
-    assert [path.name for path in connector_jars()] == [f"{jar.artifact}-4.3.0.jar" for jar in CONNECTOR]
+    assert [path.name for path in client_jars()] == [f"{jar.artifact}-4.3.0.jar" for jar in CLIENT]
 
 
 def test_a_place_without_one_of_the_jars_is_passed_over(places: Path) -> None:
     folder = image(places / "spark" / "jars", "4.2.0")
-    (folder / f"{CONNECTOR[-1].artifact}-4.2.0.jar").unlink()
-    (folder / f"{CONNECTOR[-1].artifact}-extra-4.2.0.jar").touch()
-    assert connector_jars() == [Path("/cache/connector")]
+    (folder / f"{CLIENT[-1].artifact}-4.2.0.jar").unlink()
+    (folder / f"{CLIENT[-1].artifact}-extra-4.2.0.jar").touch()
+    assert client_jars() == [Path("/cache/client")]
 
 
 def test_without_spark_home_the_jars_are_those_of_pyspark(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_without_spark_home_the_jars_are_those_of_pyspark(places: Path, monkeypa
 
     monkeypatch.delenv("SPARK_HOME")
     monkeypatch.setattr(jars, "_present", present)
-    connector_jars()
+    client_jars()
     assert asked == [Path(pyspark.__file__).parent / "jars"]
 
 
