@@ -197,7 +197,7 @@ class RecordPipeline:
     def prepare(self, batch: pa.RecordBatch, now: int, tp: TopicPartition) -> PreparedBatch:
         """Converts a batch of `tp` and computes its paths; `now` is the round clock in ms.
 
-        `batch` contains `offset: int64`, `value: binary` (or `row`), and the other columns that `required_columns` names.
+        `batch` contains `offset: int64`, `value: binary` (or `row`), and the columns that `required_columns` names.
         """
         converted = self.fields.add(_converted(self.converter, batch, self._source(batch, tp)), batch, tp)
         if converted.unresolved:
