@@ -76,4 +76,4 @@ def _joined(parts: list[str]) -> str:
 
 def _text(value: str) -> str:
     """A CEL string literal."""
-    return "'" + json.dumps(value)[1:-1].replace("'", "\\'") + "'"
+    return "'" + json.dumps(value, ensure_ascii=False)[1:-1].replace("'", "\\'") + "'"

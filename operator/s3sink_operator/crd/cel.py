@@ -42,7 +42,7 @@ def cel_list(words: Iterable[str]) -> str:
 
 def cel_text(word: str) -> str:
     """`word` as a CEL string literal."""
-    return json.dumps(word)
+    return json.dumps(word, ensure_ascii=False)
 
 
 def cel_size(value: str) -> str:
