@@ -10,13 +10,14 @@ from s3sink_operator.types import to_ms, to_timestamp
 
 NONE: Final = "-"
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
-_CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROL: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _BYTES: Final = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
 def printable(text: str) -> str:
-    """The text with escapes in place of control characters, which a terminal would obey. Lines are kept. Messages and
-    specs are by other users; kubectl escapes them, too. JSON stays valid: the escapes are those of JSON."""
+    """The text with escapes in place of control characters, which a terminal would obey, and of halves of characters,
+    which UTF-8 cannot encode. Lines are kept. Messages and specs are by other users; kubectl escapes them, too. JSON
+    stays valid: the escapes are those of JSON."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

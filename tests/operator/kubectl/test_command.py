@@ -10,7 +10,7 @@ import pytest
 from s3sink_operator.kubectl import command
 from s3sink_operator.types import Json
 from sink_job.api.errors import BucketNotFound
-from tests.operator.fake_cluster import document, running
+from tests.operator.fake_cluster import running
 
 
 def test_a_missing_kubectl_is_reported(
@@ -28,23 +28,6 @@ def test_a_wrong_command_line_ends_with_2(words: list[str], capsys: pytest.Captu
         command.main(words)
     assert ended.value.code == 2
     assert "usage: kubectl s3sink" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("to", "existing"), [("Earliest", "NewPrefix"), ("earliest", "newprefix")])
-def test_the_values_of_a_reset_are_those_of_the_manifest_in_any_case(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, to: str, existing: str
-) -> None:
-    with_answer(monkeypatch, tmp_path, document(state="Stopped"))
-    assert command.main(["reset-offsets", "flights", "--to", to, "--on-existing", existing]) == 1
-    assert '"to": "Earliest", "onExisting": "NewPrefix"' in capsys.readouterr().err
-
-
-def test_the_help_of_a_reset_has_the_values_of_the_manifest(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        command.main(["reset-offsets", "--help"])
-    text = capsys.readouterr().out
-    assert "{Fail,NewPrefix}" in text
-    assert "{Earliest,Latest,Timestamp,Offsets}" in text
 
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b2J\x7f\u202e"
