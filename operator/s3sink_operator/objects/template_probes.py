@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from s3sink_operator.objects.pod_template import CONTAINER
+from s3sink_operator.objects.pod_template import CONTAINER, is_own
 from s3sink_operator.objects.pods import PodShape, driver_pod, executor_template
 from s3sink_operator.types import Json, Settings
 from sink_job.api.enums import ExecutorMode
@@ -39,7 +39,7 @@ def template_probes(sink: Sink, owner: Json, settings: Settings) -> list[Templat
         pod = executor_template(sink, settings, attempt=1)
         pod["spec"]["restartPolicy"] = "Never"
         for container in pod["spec"]["containers"]:
-            if container.get("name") == CONTAINER:
+            if is_own(container):
                 container.setdefault("image", sink.spec.image or settings.image)
         found += _probes("spec.executor.podTemplate", sink, executor, pod)
     return found

@@ -16,19 +16,18 @@ from aiohttp import web
 from s3sink_operator.kube.kube_api import KubeApi, ResponseTooLarge
 from s3sink_operator.names import REPORT_TOKEN_ANNOTATION
 from s3sink_operator.observe import limited_report, observer, report_client
-from s3sink_operator.observe.limited_report import LimitedReport, parse_report
+from s3sink_operator.observe.limited_report import LimitedReport
 from s3sink_operator.observe.observer import MAX_MISSED_POLLS, MAX_MISSED_POLLS_AT_END, Observer, belongs_to
 from s3sink_operator.observe.owner_check import OwnerChecker
 from s3sink_operator.observe.pod_events import PodEventReader
-from s3sink_operator.observe.report_client import MAX_REPORT_BYTES, DirectReportClient
+from s3sink_operator.observe.report_client import DirectReportClient
 from s3sink_operator.observe.template_check import TemplateChecker
-from s3sink_operator.status import reported_progress
 from s3sink_operator.types import Json, Unreachable
 from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
 from sink_job.api.enums import StopAction
-from sink_job.api.report import MAX_SUMS, HangingTransactionReport, PartitionReport, Report
-from sink_job.api.report_access import MAX_REPORTED
+from sink_job.api.report import Report
 from tests.operator.fake_cluster import document, report, running
+from tests.operator.observe.test_limited_report import many
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -149,68 +148,6 @@ def test_a_driver_that_cannot_be_reached_is_reported_without_words_of_the_http_l
     assert "ssl" not in str(error.value)
 
 
-def many(count: int) -> Report:
-    """A report of a driver of `count` topic-partitions of ten topics; the last ones lag most."""
-    partitions = [
-        PartitionReport(
-            topic=f"t{number % 10}", partition=number, committed=1, next=1, end=1 + number, lag=number, lag_ms=9
-        )
-        for number in range(count)
-    ]
-    return report().model_copy(update={"partitions": partitions, "assigned_partitions": count})
-
-
-def test_a_driver_of_many_topic_partitions_reports_the_worst_of_them_and_sums() -> None:
-    whole = many(100_000)
-    limited = whole.limited(MAX_REPORTED)
-    text = limited.model_dump_json(by_alias=True).encode()
-    assert len(text) < MAX_REPORT_BYTES
-    found = LimitedReport.model_validate_json(text)
-    assert {each.lag for each in found.partitions} == set(range(95_000, 100_000))
-    progress, expected = reported_progress.progress(found), reported_progress.progress(whole)
-    assert progress.lag == expected.lag
-    assert progress.most_lagging == expected.most_lagging
-    assert [(each.topic, each.partitions, each.lag) for each in progress.topics or ()] == [
-        (each.topic, each.partitions, each.lag) for each in expected.topics or ()
-    ]
-
-
-def test_the_largest_report_of_a_driver_is_below_the_limits_of_the_operator() -> None:
-    most = 2**63 - 1
-    topics = [f"{number:05}".rjust(249, "t") for number in range(MAX_SUMS + 1)]
-    partitions = [
-        PartitionReport(
-            topic=topics[number % len(topics)],
-            partition=2**31 - 1 - number,
-            committed=most,
-            next=most,
-            end=most,
-            lag=10**14,
-            lag_ms=most,
-            open_objects=most,
-        )
-        for number in range(MAX_REPORTED + 1)
-    ]
-    hanging = [
-        HangingTransactionReport(topic=each.topic, partition=each.partition, offset=most, end=most, since=10**14)
-        for each in partitions
-    ]
-    whole = report().model_copy(update={"partitions": partitions, "hanging_transactions": hanging})
-    text = whole.limited(MAX_REPORTED).model_dump_json(by_alias=True).encode()
-    assert len(text) < MAX_REPORT_BYTES
-    found = parse_report(text)
-    assert (len(found.partitions), len(found.hanging_transactions)) == (MAX_REPORTED, MAX_SUMS)
-
-
-@pytest.mark.parametrize("start", [b'{"unknown":[', b'{"hangingTransactions":[', b"["])
-@pytest.mark.parametrize("item", [b"[]", b'{"":0}', b"0", b'"",""', b"[[["])
-def test_a_report_of_very_many_values_is_not_parsed(start: bytes, item: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LimitedReport, "model_validate_json", lambda _: pytest.fail("the report is parsed"))
-    found = observed(start + b",".join([item] * 100_000) + b"]}")
-    assert isinstance(found, Unreachable)
-    assert found.reason == "ReportTooLarge"
-
-
 def test_reports_of_several_sinks_are_parsed_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     active: list[int] = []
     peak: list[int] = []
@@ -233,10 +170,6 @@ def test_reports_of_several_sinks_are_parsed_one_after_the_other(monkeypatch: py
 
     asyncio.run(poll_all())
     assert peak == [1] * 8
-
-
-def test_a_driver_of_few_topic_partitions_reports_all_of_them() -> None:
-    assert many(5_000).limited(MAX_REPORTED) == many(5_000)
 
 
 @pytest.mark.parametrize(

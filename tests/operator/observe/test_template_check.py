@@ -10,9 +10,8 @@ import pytest
 from s3sink_operator import names, objects
 from s3sink_operator.apply.applier import DecisionApplier
 from s3sink_operator.kube.kube_api import ApiError, KubeApi
-from s3sink_operator.objects.template_probes import template_probes
 from s3sink_operator.observe.template_check import TemplateChecker
-from s3sink_operator.types import Decision, Json, ObjectWrites, owner_reference
+from s3sink_operator.types import Decision, Json, ObjectWrites
 from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
 from sink_job.api.parser import parse_sink
 from sink_job.api.spec import Sink
@@ -23,7 +22,6 @@ STRICT = ApiError(
     "BadRequest",
     'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.nodeselector"',
 )
-OWNER = owner_reference(document())
 
 
 class Api:
@@ -97,40 +95,12 @@ def test_the_template_of_a_current_driver_is_not_checked_again() -> None:
     assert api.pods == []
 
 
-def test_a_sink_without_templates_has_no_probes() -> None:
-    assert template_probes(parse_sink(document()), OWNER, SETTINGS) == []
-
-
-def test_the_pod_of_a_driver_with_a_template_is_checked_with_the_sink_as_its_owner() -> None:
-    parsed = parse_sink(document(driver={"podTemplate": {"spec": {"nodeSelector": {"disk": "ssd"}}}}))
-    made = template_probes(parsed, OWNER, SETTINGS)[1].pod
-    assert made["spec"]["nodeSelector"] == {"disk": "ssd"}
-    assert made["metadata"]["ownerReferences"] == [OWNER]
-
-
 def test_the_owner_of_a_checked_pod_is_the_sink() -> None:
     api = Api()
     found = document(driver={"podTemplate": {"spec": {}}})
     asyncio.run(TemplateChecker(cast("KubeApi", api), SETTINGS).error(found, parse_sink(found), None))
     (owner,) = api.pods[1][0]["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["uid"]) == ("S3Sink", "flights", found["metadata"]["uid"])
-
-
-def test_the_pod_of_an_executor_is_checked_without_an_owner_since_its_driver_may_not_exist() -> None:
-    _, parsed = sink(spec={})
-    assert "ownerReferences" not in template_probes(parsed, OWNER, SETTINGS)[1].pod["metadata"]
-
-
-def test_the_template_reaches_the_api_server_as_it_is_written() -> None:
-    _, parsed = sink(metadata={"lables": {"a": "b"}, "name": "mine"}, specc={}, spec={"nodeselector": {}})
-    written = template_probes(parsed, OWNER, SETTINGS)[0].pod
-    assert written["metadata"] == {
-        "lables": {"a": "b"},
-        "generateName": "flights-s3sink-check-",
-        "namespace": "data",
-    }
-    assert written["specc"] == {}
-    assert written["spec"]["nodeselector"] == {}
 
 
 def test_a_pod_is_created_with_strict_field_validation() -> None:
