@@ -8,7 +8,6 @@ import pytest
 
 from s3sink_operator import names
 from s3sink_operator.objects.pods import EXECUTOR_MEMORY_ANNOTATION
-from s3sink_operator.types import to_ms, to_timestamp
 from sink_job.api.report import MemoryReport, PartitionReport
 from tests.operator.fake_cluster import report, running
 
@@ -31,27 +30,6 @@ def test_an_unreadable_reset_annotation_is_reported_and_the_driver_is_still_mana
     cluster.converge_with_kubelet()
     assert cluster.ready == ("True", "Running")
     assert cluster.condition("OffsetsReset")["reason"] == "InvalidRequest"
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "instead"),
-    [
-        (names.STATE_ANNOTATION, "paused", "spec.state applies"),
-        (names.RECONCILE_PAUSED_ANNOTATION, "yes", "not paused"),
-        (names.STATE_ANNOTATION, "x" * 99, "…"),
-    ],
-)
-def test_an_annotation_with_an_invalid_value_is_reported(name: str, value: str, instead: str) -> None:
-    cluster = running()
-    cluster.annotate({name: value})
-    cluster.converge()
-    assert cluster.ready == ("True", "Running")
-    reported = cluster.condition("InvalidAnnotation")["message"]
-    assert name in reported
-    assert instead in reported
-    cluster.annotate({name: "TRUE" if name == names.RECONCILE_PAUSED_ANNOTATION else "Running"})
-    cluster.converge()
-    assert not cluster.condition("InvalidAnnotation")
 
 
 def test_sums_are_limited_to_the_largest_integer_of_the_api_server() -> None:
@@ -83,8 +61,3 @@ def test_a_drivers_annotation_that_is_no_size_is_none() -> None:
     cluster.driver["metadata"]["annotations"][EXECUTOR_MEMORY_ANNOTATION] = "9" * 5000
     cluster.converge()
     assert cluster.ready == ("True", "Running")
-
-
-@pytest.mark.parametrize("ms", [-(10**18), 10**18])
-def test_a_time_outside_of_the_calendar_is_clamped(ms: int) -> None:
-    assert to_ms(to_timestamp(ms)) is not None

@@ -8,14 +8,12 @@ import pytest
 
 from s3sink_operator import names
 from sink_job.api.errors import BucketNotFound, DataLoss, ObjectConflict, TransientError
-from sink_job.api.report import Totals
 from tests.operator.fake_cluster import (
     MINUTE,
     RESTARTED,
     Cluster,
     actions,
     attempt,
-    report,
     running,
     stopping,
 )
@@ -166,13 +164,3 @@ def test_a_failed_driver_deleted_by_hand_does_not_shorten_the_pause() -> None:
     cluster.wait(3 * MINUTE)
     cluster.converge_with_kubelet()
     assert attempt(cluster) == "2"
-
-
-def test_lost_offsets_are_a_condition_of_their_own() -> None:
-    cluster = running()
-    cluster.report = report(totals=Totals(lost=12))
-    cluster.wait(MINUTE)
-    cluster.converge()
-    assert cluster.condition("DataLoss")["status"] == "True"
-    assert "12 offsets" in cluster.condition("DataLoss")["message"]
-    assert cluster.ready == ("True", "Running")

@@ -9,7 +9,7 @@ import pytest
 
 from s3sink_operator import names
 from s3sink_operator.objects import operation_of
-from s3sink_operator.types import Rejection, to_timestamp
+from s3sink_operator.types import to_timestamp
 from sink_job.api.errors import AccessDenied
 from sink_job.api.report import FinalReport, RunState, Totals
 from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, document, report, running
@@ -332,20 +332,6 @@ def test_a_deleted_sink_held_by_other_finalizers_is_not_ready() -> None:
     assert cluster.ready == ("False", "Deleting")
     assert "example.com/backup" in cluster.condition("Ready")["message"]
     assert not actions(cluster)
-
-
-def test_the_rejection_of_a_pod_that_is_no_longer_needed_is_not_reported() -> None:
-    cluster = running()
-    operation = names.operation_pod_name("flights")
-    rejection = Rejection(
-        kind="Pod", name=operation, status=403, reason="Forbidden", message="no quota", at_ms=cluster.now
-    )
-    cluster.rejections = [rejection]
-    cluster.converge()
-    assert not cluster.condition("WriteRejected")
-    cluster.annotate({names.STATE_ANNOTATION: "Stopped"})
-    cluster.reconcile()
-    assert cluster.condition("WriteRejected")["status"] == "True"
 
 
 def in_state(state: str, policy: str) -> Cluster:

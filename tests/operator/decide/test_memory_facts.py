@@ -1,4 +1,7 @@
-"""A number of executors that follows activity: through the allocation, without a restart, and never into the spec."""
+"""The memory and the number of executors: what a sink has, and what the next driver starts with.
+
+A number that follows activity changes through the allocation, without a restart, and never in the spec.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,16 @@ from dataclasses import replace
 import pytest
 
 from s3sink_operator import objects
+from s3sink_operator.config.sink_defaults import SinkDefaults
+from s3sink_operator.decide.context import Context
 from s3sink_operator.kubectl import view
-from s3sink_operator.types import Json, Rejection, RolloutGate, Unreachable
+from s3sink_operator.status.status_model import MemoryInputs
+from s3sink_operator.types import Json, Rejection, RolloutGate, Unreachable, to_timestamp
 from sink_job.api.parser import parse_sink
+from sink_job.api.report import MemoryReport
 from sink_job.api.spec import Sink
-from sink_job.api.units.quantities import GI, MI
-from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, document, running
+from sink_job.api.units.quantities import GI, MI, format_size
+from tests.operator.fake_cluster import MINUTE, SETTINGS, Cluster, actions, document, report, running
 
 RESIZABLE = replace(SETTINGS, supports_resize=True)
 PERIOD = RESIZABLE.shrink_after_ms
@@ -279,3 +286,135 @@ def test_the_objects_have_the_number_of_the_operator_and_without_one_that_of_the
     for executors, expected in ((None, 4), (7, 7)):
         made = objects.spark_properties(sink, SETTINGS, attempt=1, memory=2 * GI, executors=executors)
         assert made["spark.executor.instances"] == str(expected)
+
+
+# -- the facts themselves ------------------------------------------------------------------------------------------
+
+
+def context(cluster: Cluster) -> Context:
+    return Context(cluster.observe(), cluster.settings, cluster.now)
+
+
+def test_the_current_memory_is_the_allocation_and_before_there_is_one_the_size_of_the_driver() -> None:
+    cluster = running(executor={"mode": "Cluster"})
+    memory = context(cluster).memory
+    assert memory.current == cluster.allocation.memory
+    cluster.remove("ConfigMap", "flights-s3sink")
+    assert cluster.driver is not None
+    assert context(cluster).memory.allocation is None
+    assert context(cluster).memory.current == objects.sized_memory(cluster.driver)
+    cluster.remove("Pod", "flights-s3sink-driver")
+    assert context(cluster).memory.current is None
+
+
+def test_the_load_is_that_of_the_report_or_else_the_last_one_of_the_status() -> None:
+    cluster = running()
+    cluster.report = report(
+        memory=MemoryReport(max_open_objects=3, buffered_bytes=5, spilled_bytes=7, active_partitions=9)
+    )
+    expected = MemoryInputs(open_objects=3, held_bytes=12, active_partitions=9, remainder_bytes=0)
+    assert context(cluster).memory.load == expected
+    cluster.wait(MINUTE)
+    cluster.converge()
+    cluster.report = Unreachable(message="no answer")
+    known = context(cluster).memory.load
+    assert (known.open_objects, known.held_bytes, known.active_partitions) == (3, 12, 9)
+    cluster.sink["status"] = {}
+    assert context(cluster).memory.load == MemoryInputs()
+
+
+def test_held_bytes_are_limited_to_the_largest_integer_of_the_api_server() -> None:
+    cluster = running()
+    most = 2**63 - 1
+    cluster.report = report(memory=MemoryReport(buffered_bytes=most, spilled_bytes=most))
+    assert context(cluster).memory.load.held_bytes == most
+
+
+def with_bounds(**bounds: str) -> Json:
+    return {"mode": "Cluster", "memory": bounds}
+
+
+def test_bounds_that_differ_from_those_of_the_allocation_are_edited() -> None:
+    cluster = running(executor=with_bounds(max="4Gi"))
+    assert not context(cluster).memory.has_edited_bounds
+    cluster.edit(executor=with_bounds(max="6Gi"))
+    assert context(cluster).memory.has_edited_bounds
+    cluster.remove("ConfigMap", "flights-s3sink")
+    assert not context(cluster).memory.has_edited_bounds, "the bounds of the driver are not known"
+
+
+def test_an_edit_of_the_memory_is_that_of_the_user_and_changed_defaults_are_not() -> None:
+    cluster = running(executor=with_bounds(max="4Gi"))
+    cluster.edit(executor=with_bounds(max="6Gi"))
+    assert not context(cluster).memory.has_changed_by_defaults
+    cluster = running(executor={"mode": "Cluster"})
+    defaults = SinkDefaults.model_validate({"executor": {"memory": {"max": "2Gi"}}}, by_alias=True, by_name=False)
+    cluster.settings = replace(SETTINGS, sink_defaults=defaults)
+    assert context(cluster).memory.has_edited_bounds
+    assert context(cluster).memory.has_changed_by_defaults
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [(None, "Spark is creating the others"), ("Unschedulable", "0/3 nodes are available: no memory")],
+)
+def test_the_reason_why_executors_are_missing_is_that_of_the_first_that_does_not_start(
+    reason: str | None, text: str
+) -> None:
+    cluster = running(executor={"mode": "Cluster", "instances": 3})
+    pending = cluster.executor(2, phase="Pending")
+    if reason is not None:
+        scheduled = {"type": "PodScheduled", "status": "False", "reason": reason, "message": text}
+        pending["status"]["conditions"] = [scheduled]
+    cluster.executors = [cluster.executor(1), pending]
+    state = context(cluster).scaling.executors
+    assert (state.running, state.desired, state.is_incomplete) == (1, 3, True)
+    assert state.message().startswith("1 of 3 executors are running: ")
+    assert text in state.message()
+
+
+def test_all_executors_are_complete_and_more_than_all_too() -> None:
+    cluster = running(executor={"mode": "Cluster", "instances": 2})
+    assert not context(cluster).scaling.executors.is_incomplete
+    cluster.executors = [cluster.executor(number) for number in (1, 2, 3)]
+    assert not context(cluster).scaling.executors.is_incomplete
+
+
+@pytest.mark.parametrize("instances", [1, 4])
+def test_in_local_mode_the_driver_pod_is_the_one_executor(instances: int) -> None:
+    cluster = running(executor={"mode": "Local", "instances": instances})
+    ctx = context(cluster)
+    assert (ctx.scaling.desired, ctx.scaling.plan) == (1, None)
+    assert ctx.sizing.driver_size == ctx.sizing.start_size
+
+
+def test_a_fixed_size_of_the_driver_is_not_changed_by_kills_and_never_capped() -> None:
+    cluster = running(executor={"mode": "Cluster"}, driver={"memory": "3Gi"})
+    cluster.sink["status"]["memory"]["driverMinimum"] = "16Gi"
+    cluster.sink["status"]["memory"]["minimumTime"] = to_timestamp(cluster.now)
+    ctx = context(cluster)
+    assert ctx.sizing.driver_size == 3 * GI
+    assert not ctx.sizing.is_driver_capped
+    cluster.edit(driver=None)
+    assert context(cluster).sizing.is_driver_capped
+    assert context(cluster).sizing.driver_size == 16 * GI
+
+
+def test_the_driver_has_memory_for_the_topic_partitions_of_the_previous_one() -> None:
+    cluster = running(executor={"mode": "Cluster"})
+    small = context(cluster).sizing.driver_size
+    for assigned, is_larger in ((1000, False), (100_000, True), (-5, False)):
+        cluster.sink["status"]["progress"]["partitions"] = {"assigned": assigned}
+        assert (context(cluster).sizing.driver_size > small) is is_larger
+
+
+@pytest.mark.parametrize("kind", ["Pod", "ConfigMap"])
+def test_after_a_rejected_driver_the_next_one_in_local_mode_has_the_last_smaller_size(kind: str) -> None:
+    cluster = running()
+    before = context(cluster).sizing.start_size
+    cluster.sink["status"]["memory"] |= {"current": format_size(before), "minimum": format_size(2 * before)}
+    cluster.sink["status"]["memory"]["minimumTime"] = to_timestamp(cluster.now)
+    assert context(cluster).sizing.start_size >= 2 * before
+    name = "flights-s3sink-driver"
+    cluster.rejections = [Rejection(kind=kind, name=name, status=403, reason="", message="no", at_ms=cluster.now)]
+    assert (context(cluster).sizing.start_size == before) is (kind == "Pod")

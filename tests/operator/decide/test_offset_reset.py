@@ -10,9 +10,9 @@ from s3sink_operator import names
 from s3sink_operator.objects import operation_of
 from s3sink_operator.types import Json, ObservedOwner, OwnerState
 from sink_job.api.errors import ExistingObjects, OwnershipConflict, SinkError, TopicRecreated, TransientError
-from sink_job.api.report import Failure, FinalReport, HangingTransactionReport, ResetReport, StartReport
+from sink_job.api.report import Failure, FinalReport, ResetReport, StartReport
 from sink_job.cli import discard_open, reset_offsets
-from tests.operator.fake_cluster import MINUTE, START, Cluster, running, stopping
+from tests.operator.fake_cluster import MINUTE, Cluster, running, stopping
 
 RESET: Json = {"nonce": "n1", "to": "Earliest"}
 REPORT = ResetReport(
@@ -236,46 +236,3 @@ def test_offsets_of_a_re_created_topic_can_be_reset_without_a_publish() -> None:
     assert operation(cluster) == "Reset:n1"
     ends(cluster)
     assert cluster.ready == ("False", "Stopped")
-
-
-def test_a_re_created_topic_is_named_in_a_condition() -> None:
-    cluster = running()
-    cluster.fail(TopicRecreated("topic flights was deleted and created again"))
-    cluster.converge()
-    assert "topic flights" in cluster.condition("TopicRecreated")["message"]
-
-
-def test_a_hanging_transaction_is_named_with_the_command_that_aborts_it() -> None:
-    cluster = running()
-    cluster.run(
-        hanging_transactions=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)]
-    )
-    cluster.converge()
-    found = cluster.condition("HangingTransaction")
-    assert (found["status"], found["reason"]) == ("True", "HangingTransaction")
-    assert "hanging transaction in flights-3 from offset 17 since at least 2025-10-09T" in found["message"]
-    assert "abort --topic flights --partition 3 --start-offset 17" in found["message"]
-    assert cluster.ready == ("True", "Running")
-
-
-def test_the_condition_is_constant_while_a_transaction_hangs() -> None:
-    cluster = running()
-    cluster.run(
-        hanging_transactions=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)]
-    )
-    cluster.converge()
-    cluster.run(
-        hanging_transactions=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=99, since=START)]
-    )
-    assert cluster.converge() == 0
-
-
-def test_once_the_transaction_has_ended_the_condition_is_gone() -> None:
-    cluster = running()
-    cluster.run(
-        hanging_transactions=[HangingTransactionReport(topic="flights", partition=3, offset=17, end=40, since=START)]
-    )
-    cluster.converge()
-    cluster.run()
-    cluster.converge()
-    assert cluster.condition("HangingTransaction") == {}

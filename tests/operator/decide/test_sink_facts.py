@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from s3sink_operator.types import SinkResources, to_timestamp
 from tests.operator.fake_cluster import (
-    MINUTE,
     START,
     actions,
     running,
@@ -60,15 +59,3 @@ def test_a_sink_of_another_namespace_is_a_warning_and_stops_nothing() -> None:
     assert cluster.condition("Conflict")["reason"] == "OtherNamespace"
     assert "attacker/elder" in cluster.condition("Conflict")["message"]
     assert not actions(cluster)
-
-
-def test_the_time_of_a_claim_changes_with_an_edit_of_the_resources_alone() -> None:
-    cluster = running()
-    before = cluster.status["claim"]
-    cluster.now += MINUTE
-    cluster.edit(rotation={"flushSize": 7})
-    cluster.converge_with_kubelet()
-    assert cluster.status["claim"] == before
-    cluster.edit(kafka={"bootstrapServers": "kafka:9092", "topics": ["flights", "more"]})
-    cluster.converge_with_kubelet()
-    assert cluster.status["claim"]["since"] > before["since"]

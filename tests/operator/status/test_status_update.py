@@ -6,13 +6,11 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from s3sink_operator.status import reported_progress, status_update
 from s3sink_operator.status.status_model import ConditionStatus, S3SinkStatus
 from s3sink_operator.status.status_update import Condition
-from s3sink_operator.types import Json, to_ms, to_timestamp
+from s3sink_operator.types import Json, to_timestamp
 from sink_job.api.report import PartitionReport, RunState, Totals
 from tests.operator.fake_cluster import START, report
 
@@ -116,16 +114,6 @@ def test_a_change_of_state_is_written_at_once_with_the_progress_so_far() -> None
     later, _ = written(first, whole(records=2, phase="Stopping"), START + 1000)
     assert later is not None
     assert later["progress"]["records"] == 2
-
-
-@given(st.integers(0, 4_000_000_000_000))
-def test_times_are_whole_seconds_and_come_back(ms: int) -> None:
-    assert to_ms(to_timestamp(ms)) == ms // 1000 * 1000
-
-
-def test_what_is_no_time_is_none() -> None:
-    assert to_ms("soon") is None
-    assert to_ms(None) is None
 
 
 def test_the_old_status_is_not_touched() -> None:
