@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import msgspec
 import pytest
 
-from sink_job.api.errors import LedgerUnreadable, RegistryChanged, TransientError
+from sink_job.api.errors import RegistryChanged, TransientError
 from sink_job.connect.errors import UnknownSchema
 from sink_job.connect.schema import RegisteredSchema, SchemaReference
 from sink_job.ledger.schemas.schema_store import SchemaStore, is_same_schema, schema_key, unknown_key
@@ -187,106 +186,6 @@ def test_a_put_whose_reply_was_lost_succeeds(s3: MemoryS3, store: SchemaStore) -
     assert store.put("flights", FLIGHT, URL) == FLIGHT
 
 
-def test_an_id_that_the_driver_has_not_resolved_is_not_in_the_table(s3: MemoryS3, store: SchemaStore) -> None:
-    store.put("flights", changed(FLIGHT, id="9"), URL)
-    assert table(s3).find("flights", "9") is None
-
-
-def test_an_id_of_another_topic_is_not_in_the_table(s3: MemoryS3, store: SchemaStore) -> None:
-    store.put("flights", FLIGHT, URL)
-    assert table(s3).find("other", "7") is None
-
-
-def test_an_unknown_id_rejects_its_records(s3: MemoryS3) -> None:
-    with pytest.raises(UnknownSchema, match="the registry does not know 8"):
-        table(s3).find("flights", "8")
-
-
-def test_a_schema_is_read_once_per_process(s3: MemoryS3, store: SchemaStore) -> None:
-    store.put("flights", FLIGHT, URL)
-    table(s3).find("flights", "7")
-    s3.objects.clear()
-    assert table(s3).find("flights", "7") == FLIGHT
-
-
-def test_each_ledger_has_its_own_schemas(s3: Any, store: SchemaStore) -> None:
-    store.put("flights", FLIGHT, URL)
-    table(s3).find("flights", "7")
-    other = changed(FLIGHT, text='{"type": "int"}')
-    SchemaStore(s3, "topics/_s3sink/other/").put("flights", other, URL)
-    assert LedgerSchemas(s3, "topics/_s3sink/other/", KNOWN).find("flights", "7") == other
-
-
-def test_a_resolved_schema_that_was_deleted_is_reported(s3: MemoryS3) -> None:
-    with pytest.raises(LedgerUnreadable, match=rf"{KEY} cannot be read \(it does not exist\)"):
-        table(s3).find("flights", "7")
-
-
-def test_a_damaged_schema_is_reported(s3: MemoryS3) -> None:
-    s3.put(KEY, b'{"schema": 1}')
-    with pytest.raises(LedgerUnreadable, match=KEY):
-        table(s3).find("flights", "7")
-
-
-def test_a_rebuild_reads_every_schema_of_the_ledger(s3: MemoryS3, store: SchemaStore) -> None:
-    store.put("flights", FLIGHT, URL)
-    assert table(s3, known=None).find("flights", "7") == FLIGHT
-
-
-def test_a_rebuild_rejects_records_whose_id_was_unknown(s3: MemoryS3, store: SchemaStore) -> None:
-    store.put_unknown("flights", "8", "the registry does not know 8")
-    with pytest.raises(UnknownSchema, match="the registry does not know 8"):
-        table(s3, known=None).find("flights", "8")
-
-
-def test_a_rebuild_decodes_records_whose_id_was_registered_later(s3: MemoryS3, store: SchemaStore) -> None:
-    store.put_unknown("flights", "7", "the registry does not know 7")
-    store.put("flights", FLIGHT, URL)
-    assert table(s3, known=None).find("flights", "7") == FLIGHT
-
-
-def test_for_a_rebuild_an_id_that_the_ledger_does_not_have_is_unknown(s3: MemoryS3) -> None:
-    with pytest.raises(UnknownSchema, match="the ledger has no schema with the id 9"):
-        table(s3, known=None).find("flights", "9")
-
-
-def test_an_id_that_was_unknown_once_is_preferred_over_its_later_schema(s3: MemoryS3, store: SchemaStore) -> None:
-    reader: Any = s3
-    store.put_unknown("flights", "7", "the schema registry does not know the schema id 7")
-    store.put("flights", FLIGHT, "http://registry")
-    assert table(s3, known=None).find("flights", FLIGHT.id) == FLIGHT
-    with pytest.raises(UnknownSchema, match="does not know the schema id 7"):
-        LedgerSchemas(reader, ROOT, prefer_unknown=True).find("flights", "7")
-
-
-@pytest.mark.parametrize("prefer_unknown", [False, True])
-@pytest.mark.parametrize("is_marked", [False, True])
-def test_a_table_reads_each_file_of_an_unknown_id_once(
-    s3: MemoryS3, store: SchemaStore, prefer_unknown: bool, is_marked: bool
-) -> None:
-    if is_marked:
-        store.put_unknown("flights", "8", "the registry does not know 8")
-    reads: list[str] = []
-    s3.fault = lambda call, key: reads.append(key)
-    reader: Any = s3
-    one = LedgerSchemas(reader, ROOT, prefer_unknown=prefer_unknown)
-    for _ in range(3):
-        with pytest.raises(UnknownSchema, match="8"):
-            one.find("flights", "8")
-    assert reads
-    assert len(reads) == len(set(reads))
-
-
-def test_a_table_looks_for_the_marker_of_a_known_id_once(s3: MemoryS3, store: SchemaStore) -> None:
-    store.put("flights", FLIGHT, URL)
-    reads: list[str] = []
-    s3.fault = lambda call, key: reads.append(key)
-    reader: Any = s3
-    one = LedgerSchemas(reader, ROOT, prefer_unknown=True)
-    assert [one.find("flights", "7") for _ in range(3)] == [FLIGHT] * 3
-    assert reads == [unknown_key(ROOT, "flights", "7"), KEY]
-
-
 def test_the_first_reason_of_an_unknown_id_stays(s3: MemoryS3, store: SchemaStore) -> None:
     store.put_unknown("flights", "8", "first")
     store.put_unknown("flights", "8", "second")
@@ -312,10 +211,6 @@ def test_a_store_that_fails_is_reported(s3: MemoryS3, store: SchemaStore) -> Non
     s3.fault = fail
     with pytest.raises(PreconditionFailed):
         store.put("flights", FLIGHT, URL)
-
-
-def test_the_known_schemas_of_a_round_can_be_pickled() -> None:
-    assert pickle.loads(pickle.dumps(KNOWN)) == KNOWN
 
 
 def test_a_missing_schema_is_no_error_for_the_driver(store: SchemaStore) -> None:
