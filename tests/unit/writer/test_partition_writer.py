@@ -1,6 +1,6 @@
-"""The writer with records that have schemas: objects, source ranges and unresolved schema ids.
+"""The writer of a topic-partition: objects, source ranges, gaps, data errors, and unresolved schema ids.
 
-The converter is a simple one: a value begins with the id of its schema and a space.
+The converter of most tests is a simple one: a value begins with the id of its schema and a space.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from sink_job.api.spec import ObjectSettings
 from sink_job.connect.schema import Schema, SchemaType, schema_id
 from sink_job.converters.base import BatchSource, Converted, SchemaColumn
 from sink_job.ledger.offset_checksum import checksum
-from sink_job.ledger.state import SourceRange
+from sink_job.ledger.state import OffsetChecksum, PartitionState, SourceRange
+from sink_job.rotation.types import Append, Close, ObjectId, RotationState
 from sink_job.tasks.write import MAX_UNRESOLVED
-from sink_job.writer.object_writer import extend_sources, spans
+from sink_job.writer.partition_writer import MAX_REJECTED, moved, rotation_state
 from sink_job.writer.row_selection import group_by_id, select_rows
+from tests.support.synthetic_log import SyntheticLog
 from tests.unit.rotation.settings import object_settings
 from tests.unit.writer.one_partition import TP, OnePartition, batches
+from tests.unit.writer.tasks import Tasks
 
 FIRST, SECOND = (Schema(SchemaType.STRUCT, name="Flight", version=version) for version in (1, 2))
 ONE, TWO = schema_id(FIRST), schema_id(SECOND)
@@ -136,23 +139,6 @@ def test_a_source_range_is_not_extended_over_such_a_record_of_an_earlier_round()
     assert one.seen() == [(SourceRange(0, 2, 0), SourceRange(3, 6, 0))]
 
 
-def test_a_source_range_extends_over_other_rejected_and_missing_records() -> None:
-    assert extend_sources((SourceRange(0, 2, 0),), 5, 9, 0, [1, 20]) == (SourceRange(0, 9, 0),)
-
-
-@given(st.sets(st.integers(0, 30), min_size=1), st.sets(st.integers(0, 30)))
-def test_spans_contain_all_offsets_and_no_break(offsets: set[int], breaks: set[int]) -> None:
-    offsets -= breaks
-    if not offsets:
-        return
-    found = list(spans(np.array(sorted(offsets), np.int64), sorted(breaks)))
-    covered = [offset for start, end in found for offset in range(start, end)]
-    assert covered == sorted(set(covered))
-    assert offsets <= set(covered)
-    assert not breaks & set(covered)
-    assert all(start in offsets and end - 1 in offsets for start, end in found)
-
-
 # -- unresolved schema ids --------------------------------------------------------------------------------------------
 
 
@@ -224,3 +210,104 @@ def test_the_schema_ids_of_prepared_rows_are_those_of_connects_schemas() -> None
     rows = partition().pipeline.prepare(batch, 0, TP).rows
     assert rows.schemas is not None
     assert (rows.schemas.tolist(), rows.schema_ids) == ([1, 0, -1], ids_of([FIRST, SECOND]))
+
+
+# -- a whole task ----------------------------------------------------------------------------------------------------
+
+
+def tasks(monkeypatch: pytest.MonkeyPatch, log: SyntheticLog, **given: object) -> Tasks:
+    return Tasks(monkeypatch, log, **given)
+
+
+def test_a_task_reports_what_it_has_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = tasks(monkeypatch, SyntheticLog(records=12, value_bytes=60))
+    counts = one.write(12).counts
+    assert (counts.records, counts.parts, counts.rejected, counts.ignored) == (12, 2, 0, 0)
+    assert counts.bytes == sum(len(one.log.value(0, n)) + 1 for n in range(12))
+    assert counts.staged_bytes == sum(len(one.log.value(0, n)) + 1 for n in (10, 11))
+
+
+def test_offsets_that_are_in_no_object_are_the_gaps_of_the_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = tasks(monkeypatch, SyntheticLog(records=12, gaps=frozenset({0, 3, 11})))
+    result = one.write(12, close=True)
+    assert [(r.start, r.end, r.gaps) for r in result.rotations] == [
+        (0, 7, checksum(np.array([0, 3], np.int64))),
+        (7, 11, OffsetChecksum()),
+    ]
+    assert (result.state.rotation_start, result.state.accepted) == (11, OffsetChecksum())
+    assert (result.state.next, result.state.committable, result.state.open) == (12, 12, ())
+
+
+def test_accepted_offsets_of_open_objects_count_for_the_next_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = tasks(monkeypatch, SyntheticLog(records=12))
+    first = one.write(3)
+    assert (first.rotations, first.state.accepted.count, first.state.committable) == ((), 3, 0)
+    assert [(r.start, r.end, r.gaps.count) for r in one.write(5).rotations] == [(0, 5, 0)]
+
+
+class InvalidLog(SyntheticLog):
+    """Records at the offsets 3 and 4, and from 20 on, are no JSON."""
+
+    def value(self, partition: int, offset: int) -> bytes:
+        return b"{" if offset in (3, 4) or offset >= 20 else super().value(partition, offset)
+
+
+def test_the_range_ends_before_the_first_data_error_and_what_was_read_before_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    result = tasks(monkeypatch, InvalidLog(records=12)).write(12)
+    assert result.error is not None
+    assert result.error.offset == 3
+    assert (result.state.next, [o.count for o in result.state.open], result.counts.rejected) == (3, [3], 0)
+
+
+def test_tolerated_records_are_dropped_counted_and_the_first_ten_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = tasks(monkeypatch, InvalidLog(records=40))
+    result = one.write(40, tolerant=True)
+    assert (result.error, result.counts.rejected, result.counts.records) == (None, 22, 18)
+    assert [each.offset for each in result.rejected] == [3, 4, *range(20, 28)]
+    assert len(result.rejected) == MAX_REJECTED
+    assert all(each.message for each in result.rejected)
+
+
+@pytest.mark.parametrize("lost", ["upload", "staging"])
+def test_a_lost_upload_or_remainder_is_a_result_that_keeps_the_state(
+    monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    one = tasks(monkeypatch, SyntheticLog(records=12), flush_size=100, part_size="5Mi")
+    one.write(3)
+    before = one.state
+    if lost == "staging":
+        one.memory.objects.clear()
+    else:
+
+        def vanish(call: str, key: str) -> None:
+            if call == "upload_part":
+                one.memory.uploads.clear()
+
+        one.memory.fault = vanish
+    result = one.write(9, close=True)
+    assert result.lost
+    assert (result.state, result.closed, result.counts.records) == (before, (), 0)
+    assert len(result.started_uploads) == (1 if lost == "upload" else len(one.memory.uploads))
+
+
+def test_other_settings_start_with_an_empty_rotation_if_nothing_is_open() -> None:
+    old = RotationState(next=9, committable=9, last_time=5, interval_start=4, current_path="a", next_schedule=7)
+    state = PartitionState(old, rotation_start=9, settings=1)
+    assert rotation_state(state, 1) == old
+    assert rotation_state(state, 2) == RotationState(next=9, committable=9)
+
+
+def test_the_steps_of_a_part_of_a_batch_are_moved_to_its_rows() -> None:
+    close = Close(())
+    steps: list[Append | Close] = [
+        Append(ObjectId("a"), slice(None, 3)),
+        close,
+        Append(ObjectId("b"), np.array([0, 2], np.intp)),
+    ]
+    first, second, third = moved(steps, 10)
+    assert isinstance(first, Append)
+    assert isinstance(third, Append)
+    assert (first.rows, second) == (slice(10, 13), close)
+    assert np.asarray(third.rows).tolist() == [10, 12]
