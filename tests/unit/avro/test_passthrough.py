@@ -16,7 +16,6 @@ from msgspec import structs
 
 from sink_job.api.enums import LogicalTypes, OutputFormat
 from sink_job.arrow import columnar
-from sink_job.avro.column_checks import data_check
 from sink_job.avro.connect_values import normaliser
 from sink_job.avro.converter import AvroDecoder
 from sink_job.avro.encoder import datum_encoder
@@ -220,20 +219,6 @@ def test_a_uuid_that_is_none_is_a_data_error(settings: DatumSettings) -> None:
     assert rejection(schema, {"f0": "x"}, settings) == "the field f0: 'x' is not a UUID"
     plain = structs.replace(settings, logical_types=LogicalTypes.AS_CONNECTOR)
     assert written(schema, {"f0": "x"}, plain) == {"f0": "x"}
-
-
-@pytest.mark.parametrize("settings", [AVRO, PARQUET])
-def test_uuids_are_checked_column_wise(settings: DatumSettings) -> None:
-    schema = one_field({"type": "string", "logicalType": "uuid"})
-    valid = ["12345678-1234-5678-1234-56781234567A", "1234567812345678123456781234567a"]
-    invalid = [*INVALID_UUIDS, "1234567812345678-1234-56781234567a", "", "1234567-81234-5678-1234-56781234567a"]
-    data = encode(schema, [{"f0": each} for each in [*valid, *invalid]])
-    both_ways(schema, data, settings)
-    found = decode(schema, data, min_rows=0, settings=settings)
-    assert [row for row, _ in found.rejected] == [*range(2, 2 + len(invalid))]
-    column = pa.array([each.encode() for each in valid], pa.binary())
-    checked = data_check(parse_registered(registered(schema)), decoder(schema, settings).schema, settings)
-    checked(pa.StructArray.from_arrays([column.view(pa.string())], ["f0"]))
 
 
 def test_a_default_that_is_no_uuid_is_dropped() -> None:

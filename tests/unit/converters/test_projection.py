@@ -15,7 +15,6 @@ from msgspec import structs
 
 from sink_job.api.enums import DecimalFormat, TimestampFormat
 from sink_job.arrow import columnar
-from sink_job.avro.column_projection import ColumnProjector
 from sink_job.avro.converter import AvroDecoder
 from sink_job.avro.to_connect import UNION, connect_schema, parse_registered
 from sink_job.connect.json_encoder import JsonOptions, json_text, with_default
@@ -97,23 +96,6 @@ def test_avro_is_projected_as_by_connect_by_column_and_row_by_row(
     expected = [json_text(target, oracle.project(source, value, target), options) for value in rows]
     assert decoded(schema, payload, target, options, min_rows=0) == expected
     assert decoded(schema, payload, target, options, min_rows=1 << 60) == expected
-
-
-def test_fields_are_dropped_added_reordered_and_widened_by_column() -> None:
-    schema = record(("a", "int"), ("b", "string"), ("c", NULLABLE))
-    fields = [
-        {"name": "e", "type": "string", "default": "ä"},
-        {"name": "c", "type": "long", "default": -1},
-        {"name": "d", "type": NULLABLE, "default": None},
-        {"name": "a", "type": NULLABLE},
-    ]
-    target = connect({"type": "record", "name": "R", "fields": fields})
-    payload = pa.array([datum(schema, {"a": n, "b": "x", "c": n if n % 2 else None}) for n in range(2)])
-    found = ColumnProjector(parse_registered(registered(schema)), connect(schema), target, JsonOptions())
-    assert found.project(payload).to_pylist() == [
-        '{"e":"ä","c":-1,"d":null,"a":0}'.encode(),
-        '{"e":"ä","c":1,"d":null,"a":1}'.encode(),
-    ]
 
 
 def test_rows_of_several_schemas_keep_their_order() -> None:

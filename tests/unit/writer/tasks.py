@@ -76,8 +76,8 @@ class Tasks:
         self,
         *,
         closed: Sequence[ClosedObject] = (),
-        open: Sequence[OpenObject] = (),
-        partial: bool = False,  # noqa: A002
+        open: Sequence[OpenObject] = (),  # noqa: A002 - as in RebuildInput
+        partial: bool = False,
     ) -> RebuildResult:
         """The result of a rebuild of these objects from the log."""
         task = RebuildTask(self.parameters())
