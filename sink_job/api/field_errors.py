@@ -14,9 +14,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-
 from sink_job.api.rules.reserved_properties import (
     HIDDEN,
     is_secret,
@@ -25,7 +22,9 @@ from sink_job.api.rules.reserved_properties import (
     spark_property_error,
 )
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the command `convert` shows values without pydantic
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
 
 Path = tuple[int | str, ...]
@@ -275,6 +274,8 @@ def every_field(model: type[BaseModel], path: Path = ()) -> Iterator[tuple[Path,
 
 def section_of(field: FieldInfo) -> type[BaseModel] | None:
     """The section in a field, also if it is optional or an item of a list; None for a plain value."""
+    from pydantic import BaseModel
+
     pending: list[Any] = [field.annotation]
     while pending:
         kind = pending.pop()

@@ -10,14 +10,15 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
-
 from sink_job.api.units.date_pattern import check_path_format
+
+if TYPE_CHECKING:  # the command `convert` uses the checks without pydantic
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
 
 RESERVED: Final = "_s3sink"
 """The directory of the ledgers under topicsDir. No topic and no path element may have this name."""
@@ -52,6 +53,8 @@ class TextValidator:
         return text
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
         return core_schema.no_info_after_validator_function(self._checked, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import dataclasses
 import re
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+if TYPE_CHECKING:  # the command `convert` reads and writes quantities without pydantic
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
 
 MANIFEST: Final = {"manifest": True}
 
@@ -136,6 +137,8 @@ class _Quantity:
         return number
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
         return core_schema.with_info_plain_validator_function(
             self.checked, serialization=core_schema.plain_serializer_function_ser_schema(self.show)
         )
