@@ -42,6 +42,13 @@ class InvalidSpec(SinkError):
         return "\n".join(self.errors)
 
 
+class InvalidConnector(SinkError):
+    """The input is not the configuration of a connector."""
+
+    exit_code = 2
+    reason = "InvalidConnector"
+
+
 class LedgerFenced(SinkError):
     """Another driver has claimed the ledger of this sink. This driver has stopped; it publishes and commits nothing."""
 

@@ -1,0 +1,219 @@
+"""The conversion of one connector: a pure function of its configuration and the settings of its worker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from sink_job.api.enums import ConverterType, OnNullValue
+from sink_job.api.field_errors import in_a_line
+from sink_job.api.field_types import check_dns_label
+from sink_job.api.rules import unsupported
+from sink_job.migrate.consumer import convert_client, convert_group, convert_topics
+from sink_job.migrate.converters import PREFIX, convert_converter
+from sink_job.migrate.draft import BY_HAND, Draft
+from sink_job.migrate.findings import Configuration, Conversion, KeyFinding, Severity
+from sink_job.migrate.format_settings import convert_format, output_format
+from sink_job.migrate.manifest import commented, rendered
+from sink_job.migrate.other_sinks import other_class
+from sink_job.migrate.paths import convert_paths, convert_timezone, partitioner_type
+from sink_job.migrate.rotation_settings import convert_rotation, has_schedule
+from sink_job.migrate.secret_plan import SecretPlan
+from sink_job.migrate.store import convert_store
+from sink_job.migrate.table import Treatment, key_table
+from sink_job.migrate.values import parse_boolean, parse_choice, parse_list
+
+_SINK_NAME: Final = 40
+"""Maximum length of the name of a sink: the operator adds suffixes to it."""
+_DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
+
+
+def convert(
+    configuration: Configuration,
+    worker: Mapping[str, str] | None = None,
+    *,
+    name: str | None = None,
+    group: str | None = None,
+) -> Conversion:
+    """The S3Sink of a connector. `worker`: the properties of its worker. `name` and `group` replace the name of the
+    sink and the consumer group."""
+    connector = configuration.name or name or BY_HAND
+    sink = sink_name(name or connector)
+    draft = Draft(configuration.settings, {**configuration.worker, **(worker or {})})
+    plan = SecretPlan(sink, _namespace(configuration))
+    if _is_convertible(draft):
+        _fields(draft, plan, configuration, connector, group)
+        _other_keys(draft)
+    if any(each.severity is Severity.IMPOSSIBLE for each in draft.findings):
+        return Conversion(connector, sink, (), tuple(_of_severity(draft.findings, Severity.IMPOSSIBLE)))
+    _names(draft, configuration, connector, sink)
+    metadata = {"name": sink} | ({"namespace": namespace} if (namespace := _namespace(configuration)) else {})
+    lines = [
+        *_head(connector, configuration, draft.findings, plan),
+        *rendered(metadata, draft.fields),
+    ]
+    return Conversion(connector, sink, tuple(lines), tuple(draft.findings))
+
+
+def sink_name(connector: str) -> str:
+    """The Kubernetes name for a connector: lower case, `-` for other characters."""
+    name = re.sub(r"[^a-z0-9]+", "-", connector.lower()).strip("-")[:_SINK_NAME].strip("-")
+    return name or "s3sink"
+
+
+def _namespace(configuration: Configuration) -> str | None:
+    try:
+        check_dns_label(configuration.namespace or "")
+    except ValueError:
+        return None
+    return configuration.namespace
+
+
+def _is_convertible(draft: Draft) -> bool:
+    """Whether the class is that of the S3 sink."""
+    key = "connector.class"
+    name = draft.text(key)
+    if not name:
+        draft.impossible(key, "is missing: this is not the configuration of a connector")
+    elif (sentence := other_class(name)) is not None:
+        draft.impossible(key, sentence)
+    else:
+        return True
+    return False
+
+
+def _fields(draft: Draft, plan: SecretPlan, configuration: Configuration, connector: str, group: str | None) -> None:
+    _transforms(draft)
+    convert_topics(draft)
+    convert_group(draft, connector, group, configuration.managed)
+    convert_client(draft, plan)
+    output = output_format(draft)
+    converter = convert_converter(draft, plan, output)
+    convert_format(draft, output, converter)
+    kind = partitioner_type(draft)
+    reads_fields = converter not in (ConverterType.TEXT, ConverterType.BYTES)
+    convert_paths(draft, kind, reads_fields=reads_fields)
+    convert_rotation(draft, kind)
+    used_by = "the partitioner" if kind.uses_time else "the schedule" if has_schedule(draft) else None
+    convert_timezone(draft, used_by=used_by)
+    convert_store(draft, plan)
+    _errors(draft)
+    _keys_and_headers(draft)
+    if configuration.state != "Running":
+        draft.put("state", configuration.state, f"the connector is {configuration.state.lower()}")
+
+
+def _transforms(draft: Draft) -> None:
+    names = parse_list(draft.text("transforms") or "")
+    if not names:
+        return
+    shown = []
+    for name in names:
+        kind = draft.settings.get(f"transforms.{name}.type", "").strip()
+        shown.append(f"{in_a_line(name)} ({in_a_line(kind)})" if kind else in_a_line(name))
+    action = (
+        "transform before Kafka or after reading from S3, and remove them from the configuration to convert the rest"
+    )
+    draft.impossible("transforms", f"this version has no transforms: {', '.join(shown)}", action)
+
+
+def _errors(draft: Draft) -> None:
+    tolerance = draft.parsed("errors.tolerance", lambda text: parse_choice(text, {"none": "None", "all": "All"}))
+    if tolerance is not None:
+        draft.put("errors.tolerance", tolerance, "errors.tolerance")
+    key = "behavior.on.null.values"
+    choices = {"fail": "Fail", "ignore": "Ignore", "write": "Write"}
+    nulls = draft.parsed(key, lambda text: parse_choice(text, choices))
+    if nulls == OnNullValue.WRITE and OnNullValue.WRITE not in unsupported.CHOICES.get(_NULLS, (OnNullValue.WRITE,)):
+        effect = "tombstones cannot be written yet; Fail stops the sink at the first one"
+        draft.different(key, effect, "choose Fail or Ignore for errors.onNullValue")
+        nulls = "Fail"
+    if nulls is not None:
+        draft.put("errors.onNullValue", nulls, key)
+    _dead_letters(draft, tolerance, nulls)
+
+
+_NULLS: Final = ("spec", "errors", "onNullValue")
+_DEAD_LETTER_TOPIC: Final = ("spec", "errors", "deadLetterTopic")
+
+
+def _dead_letters(draft: Draft, tolerance: str | None, nulls: str | None) -> None:
+    if not draft.text(_DEAD_LETTERS):
+        return
+    if tolerance != "All":
+        draft.left_out(_DEAD_LETTERS, "has no effect without errors.tolerance=all")
+    elif _DEAD_LETTER_TOPIC in unsupported.ABSENT:
+        reports = draft.settings.get("report.null.values.to.dlq", "true").strip().lower() != "false"
+        also = (
+            "; tombstones, which the connector reports there, too, are dropped" if nulls == "Ignore" and reports else ""
+        )
+        effect = f"there is no dead-letter topic yet: rejected records are dropped and counted{also}"
+        draft.different(_DEAD_LETTERS, effect, "use errors.tolerance: None to stop at the first one instead")
+    else:
+        draft.put("errors.deadLetterTopic", draft.text(_DEAD_LETTERS), _DEAD_LETTERS)
+
+
+def _keys_and_headers(draft: Draft) -> None:
+    """`store.kafka.keys` and `store.kafka.headers` with their formats."""
+    for key in ("store.kafka.keys", "store.kafka.headers"):
+        if draft.parsed(key, parse_boolean):
+            what = "keys" if key.endswith("keys") else "headers"
+            effect = f"no object of its own is written for {what}"
+            draft.different(key, effect, "format.envelope: true writes both beside the value, in the same object")
+
+
+def _other_keys(draft: Draft) -> None:
+    """Reports each key that no field was made of."""
+    for key, value in draft.settings.items():
+        if draft.is_handled(key) or key.startswith(PREFIX):
+            continue
+        row = key_table().row(key)
+        if key.startswith(("_", "//")):
+            draft.left_out(key, "a comment")
+        elif row is None:
+            near = key_table().nearest(key)
+            action = f"did you mean {near}?" if near else "check what the connector does with it"
+            draft.different(key, "this key is not known", action)
+        elif row.treatment is Treatment.DIFFERENT and value.strip().lower() not in ("", row.default.lower()):
+            draft.different(key, row.sentence)
+        else:
+            draft.left_out(key, "the default" if row.treatment is Treatment.DIFFERENT else row.sentence)
+
+
+def _names(draft: Draft, configuration: Configuration, connector: str, sink: str) -> None:
+    if sink != connector:
+        draft.to_do(f"The sink is named {sink}: Kubernetes does not allow {in_a_line(connector)}", "")
+    if configuration.namespace and _namespace(configuration) is None:
+        draft.to_do("The namespace of the input is not a Kubernetes name; it is left out", "")
+
+
+def _of_severity(findings: Iterable[KeyFinding], severity: Severity) -> Iterator[KeyFinding]:
+    return (each for each in findings if each.severity is severity)
+
+
+def _head(
+    connector: str, configuration: Configuration, findings: Iterable[KeyFinding], plan: SecretPlan
+) -> Iterator[str]:
+    """The comment above the manifest."""
+    yield from commented(
+        f"From the connector {in_a_line(connector)}, by s3sink convert. docs/migrating.md describes the steps."
+    )
+    for remark in configuration.remarks:
+        yield from commented(remark)
+    sections: tuple[tuple[str, Callable[[], Iterable[str]]], ...] = (
+        ("Different here:", lambda: map(str, _of_severity(findings, Severity.DIFFERENT))),
+        ("Before the first start:", lambda: [*map(_step, _of_severity(findings, Severity.TO_DO)), *plan.steps()]),
+        ("Left out, without effect on objects:", lambda: map(str, _of_severity(findings, Severity.LEFT_OUT))),
+    )
+    for heading, sentences in sections:
+        lines = [line for sentence in sentences() for line in commented(sentence)]
+        if lines:
+            yield "#"
+            yield f"# {heading}"
+            yield from (f"#   {line.removeprefix('# ')}" for line in lines)
+
+
+def _step(finding: KeyFinding) -> str:
+    action = f": {finding.action}" if finding.action else ""
+    return f"{finding.setting}{action}"
