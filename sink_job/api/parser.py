@@ -23,8 +23,7 @@ from sink_job.api.spec import Sink
 from sink_job.api.units.quantities import MANIFEST
 
 _CONNECT: Final = (
-    "this is a configuration of Kafka Connect, not an S3Sink: docs/migrating.md lists the S3Sink field of each "
-    "connector key"
+    "this is a configuration of Kafka Connect, not an S3Sink: s3sink convert makes a manifest of it (docs/migrating.md)"
 )
 _CONNECT_PROPERTIES: Final = re.compile(r"^\s*connector\.class\s*=", re.MULTILINE)
 _KIND: Final = re.compile(r"\bkind[\"']?\s*:", re.ASCII)

@@ -250,6 +250,6 @@ CONNECTOR = {"connector.class": "io.confluent.connect.s3.S3SinkConnector", "topi
 )
 def test_a_connector_configuration_is_recognized(text: str) -> None:
     assert errors_of(text) == [
-        "this is a configuration of Kafka Connect, not an S3Sink: docs/migrating.md lists the S3Sink field of each "
-        "connector key"
+        "this is a configuration of Kafka Connect, not an S3Sink: s3sink convert makes a manifest of it "
+        "(docs/migrating.md)"
     ]
