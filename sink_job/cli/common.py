@@ -37,6 +37,8 @@ exit codes:
    6  object conflict: an object with different content already exists
    7  configuration error: for example bucket, topic or secret not found,
       access denied, ownership conflict, unreadable ledger file
+   8  convert: settings mean something else, or are left out
+   9  convert: the connector cannot be converted
   11  too many executors failed (in a cluster)
   75  transient error, safe to retry: Kafka, S3 or the network did not
       respond in time

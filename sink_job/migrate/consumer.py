@@ -87,7 +87,8 @@ def _pattern(draft: Draft, pattern: str) -> None:
 def convert_group(draft: Draft, connector: str, group: str | None, managed: str | None) -> None:
     """Sets `kafka.groupId`: the position of the connector."""
     own = draft.text(f"{OVERRIDE}group.id")
-    value, comment = group or own or f"connect-{connector}", "continues where the connector ended"
+    of_worker = draft.worker.get(f"{WORKER}group.id", "").strip()
+    value, comment = group or own or of_worker or f"connect-{connector}", "continues where the connector ended"
     comment = "--group" if group else f"{OVERRIDE}group.id" if own else comment
     try:
         check_group_id(value)
@@ -114,7 +115,8 @@ def convert_client(draft: Draft, plan: SecretPlan) -> None:
 
 def _bootstrap(draft: Draft) -> None:
     key = "bootstrap.servers"
-    of_worker = draft.worker.get(key, "").strip() or draft.settings.get(f"{OVERRIDE}{key}", "").strip()
+    override, of_consumer = draft.text(f"{OVERRIDE}{key}"), draft.worker.get(f"{WORKER}{key}", "").strip()
+    of_worker = override or of_consumer or draft.worker.get(key, "").strip()
     value = of_worker or (draft.text(key) or "")
     brokers = ",".join(each.strip().rpartition("://")[2] for each in value.split(","))
     try:
@@ -127,7 +129,7 @@ def _bootstrap(draft: Draft) -> None:
             "The brokers are not in the configuration of a connector", "write kafka.bootstrapServers, or use --worker"
         )
     else:
-        draft.put("kafka.bootstrapServers", brokers, f"{key} of the worker" if of_worker else key)
+        draft.put("kafka.bootstrapServers", brokers, f"{key} of the worker" if of_worker and not override else key)
 
 
 def _consumer_settings(draft: Draft) -> dict[str, tuple[str, str]]:

@@ -45,9 +45,18 @@ def not_supported() -> str:
 
 def converters() -> str:
     """Settings of converters without a field."""
-    owners = (KeyOwner.JSON_CONVERTER, KeyOwner.STRING_CONVERTER, KeyOwner.CONFLUENT)
-    rows = [row for row in key_table().rows if row.owner in owners and row.treatment is not Treatment.FIELD]
-    return _table(("setting", "here"), rows)
+    tables = []
+    for owner, name in _CONVERTERS.items():
+        rows = [row for row in key_table().rows if row.owner is owner and row.treatment is not Treatment.FIELD]
+        tables.append(_table((f"setting of {name}", "here"), rows))
+    return "\n".join(tables)
+
+
+_CONVERTERS: Final = {
+    KeyOwner.CONFLUENT: "Confluent's converters",
+    KeyOwner.JSON_CONVERTER: "JsonConverter",
+    KeyOwner.STRING_CONVERTER: "StringConverter, ByteArrayConverter",
+}
 
 
 def _of_owner(owner: KeyOwner) -> Callable[[], str]:

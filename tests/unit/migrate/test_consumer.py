@@ -86,6 +86,17 @@ def test_the_worker_has_brokers_and_settings_of_the_consumer_which_the_connector
     }
 
 
+def test_brokers_of_the_consumer_precede_those_of_the_worker_as_with_kafka_connect() -> None:
+    worker = {"bootstrap.servers": "a:9092", "consumer.bootstrap.servers": "b:9092"}
+    assert kafka({}, worker=worker)["bootstrapServers"] == "b:9092"
+    assert kafka({"consumer.override.bootstrap.servers": "c:9092"}, worker=worker)["bootstrapServers"] == "c:9092"
+    assert kafka({"bootstrap.servers": "d:9092"})["bootstrapServers"] == "d:9092"
+
+
+def test_a_group_of_the_worker_s_consumers_precedes_the_name_of_the_connector() -> None:
+    assert kafka({}, worker={"consumer.group.id": "all"})["groupId"] == "all"
+
+
 def test_offsets_and_isolation_that_are_unknown_are_reported() -> None:
     settings = {"consumer.override.auto.offset.reset": "none", "consumer.override.isolation.level": "x"}
     assert len(findings_of(settings)) == 2
