@@ -10,7 +10,7 @@ _CLIENT = "the client properties of the sink's consumer"
 _RETRIES = "requests are tried again for two minutes"
 _TAGS = "objects get no tags; use lifecycle rules by prefix"
 _ENCRYPTION = "the default encryption of the bucket applies; set it there"
-_PROXY = "there is no setting for a proxy of S3"
+_PROXY = "there is no setting for a proxy of S3; if it is the store itself, such as LocalStack, write `s3.endpoint`"
 _KEYS_AND_HEADERS = (
     "keys and headers are not written to objects of their own; `format.envelope: true` writes both beside the value, "
     "in the same object"
@@ -143,7 +143,10 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
         "aws.secret.access.key", "s3.credentials", ValueForm.SECRET, "names a secret; without it AWS's default chain"
     ),
     *without_effect("storage.class", "always S3"),
-    *without_effect("enable.conditional.writes", "every object is completed with a conditional write"),
+    *without_effect(
+        "enable.conditional.writes enable.conditional.writes.*", "every object is completed with a conditional write"
+    ),
+    *without_effect("max.files.scan.limit", "a conflict with an object stops the sink; no names are tried"),
     *without_effect("s3.send.digest", "every part has a CRC64NVME checksum"),
     *without_effect("s3.part.retries s3.retry.backoff.ms retry.backoff.ms", _RETRIES),
     *without_effect("s3.elastic.buffer.enable s3.elastic.buffer.init.capacity", "memory is bounded"),

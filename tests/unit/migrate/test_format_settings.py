@@ -34,6 +34,17 @@ def test_values_that_differ_by_default_are_written_out_for_parquet_and_avro() ->
     assert "compression" not in avro
 
 
+def test_the_other_layout_of_parquet_is_a_remark() -> None:
+    assert any("Lists" in each for each in findings_of(AS_PARQUET, Severity.TO_DO))
+
+
+def test_enums_as_strings_are_reported_for_avro_where_they_differ() -> None:
+    key = "enhanced.avro.schema.support"  # the default of releases 12.x is true
+    assert findings_of({**AS_AVRO, key: "true"}) == []
+    assert len(findings_of({**AS_AVRO, key: "false"})) == 1
+    assert findings_of({**AS_PARQUET, key: "false"}) == []
+
+
 @pytest.mark.parametrize("codec", ["lz4", "LZO"])
 def test_hadoop_s_codecs_cannot_be_converted(codec: str) -> None:
     assert len(findings_of({**AS_PARQUET, "parquet.codec": codec}, Severity.IMPOSSIBLE)) == 1
