@@ -73,11 +73,14 @@ def test_the_processes_of_make_keep_bytecode() -> None:
 
 def test_the_ci_run_has_both_levels() -> None:
     text = (ROOT / ".ci" / "run").read_text()
-    assert re.search(r"for level in test test-cluster; do\n +\{ make ", text)
+    assert re.search(r"^level test \| tee ", text, re.MULTILINE)
+    assert re.search(r"^ +level test-cluster ", text, re.MULTILINE)
 
 
-def ci_run(folder: Path, test: str, test_cluster: str) -> subprocess.CompletedProcess[str]:
-    """`.ci/run` in a checkout in `folder` whose `make` runs these commands as the two levels, and nothing else."""
+def ci_run(
+    folder: Path, test: str, test_cluster: str, *, lint: str = "exit 0"
+) -> subprocess.CompletedProcess[str]:
+    """`.ci/run` in a checkout in `folder` whose `make` runs these commands in it, and nothing else."""
     for name in (".ci/run", "tools/closing_line.py"):
         (folder / name).parent.mkdir(parents=True)
         shutil.copy(ROOT / name, folder / name)
@@ -85,10 +88,10 @@ def ci_run(folder: Path, test: str, test_cluster: str) -> subprocess.CompletedPr
     (folder / ".venv" / "bin" / "python").symlink_to(sys.executable)
     make = folder / "bin" / "make"
     make.parent.mkdir()
-    make.write_text(f"#!/bin/sh\ncase $1 in test) {test};; test-cluster) {test_cluster};; esac\n")
+    make.write_text(f"#!/bin/sh\ncase $1 in lint) {lint};; test) {test};; test-cluster) {test_cluster};; esac\n")
     make.chmod(0o755)
     env = os.environ | {"PATH": f"{make.parent}:{os.environ['PATH']}", "S3SINK_CACHE": str(folder / "cache")}
-    return subprocess.run([folder / ".ci" / "run"], env=env, capture_output=True, text=True, check=False)
+    return subprocess.run([folder / ".ci" / "run"], env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
 GREEN = "echo '== 3 passed in 1.00s =='"
@@ -97,6 +100,23 @@ GREEN = "echo '== 3 passed in 1.00s =='"
 def test_the_ci_run_succeeds_when_both_levels_do(tmp_path: Path) -> None:
     done = ci_run(tmp_path, GREEN, GREEN)
     assert (done.returncode, done.stdout.splitlines()[-1].strip("=")) == (0, " 6 passed in 2.00s ")
+
+
+def test_the_levels_of_the_ci_run_run_side_by_side(tmp_path: Path) -> None:
+    done = ci_run(tmp_path, f"until [ -e began ]; do sleep 0.1; done; {GREEN}", f"touch began; {GREEN}")
+    assert done.returncode == 0
+
+
+def test_a_ci_run_that_ends_early_ends_the_tests_beside_it(tmp_path: Path) -> None:
+    done = ci_run(
+        tmp_path,
+        GREEN,
+        "echo $$ > new; mv new began; exec sleep 600",
+        lint="until [ -e began ]; do sleep 0.1; done; exit 1",
+    )
+    assert done.returncode == 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "began").read_text()), 0)
 
 
 @pytest.mark.parametrize("command", [f"{GREEN}; exit 2", "echo '== 9 deselected in 1.00s =='; exit 5", "exit 1"])
