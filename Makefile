@@ -61,7 +61,7 @@ test-cluster: prepare-cluster ## the tests on a real Kubernetes API server, of t
 	@$(PYTEST) -m "$(CLUSTER)" $(ARGS)
 
 prepare-test: # what `make test` needs
-	@$(SETUP) s3-server schema-registry jars class-archive docs
+	@$(SETUP) s3-server schema-registry jars class-archive kafka-classes docs
 
 prepare-cluster: ## what test-cluster builds once a machine: Kubernetes and tools, Prometheus, Argo CD's health check, images
 	@$(SETUP) s3-server schema-registry jars kubernetes prometheus argocd kube-state-metrics kube-router images

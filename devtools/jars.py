@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -113,7 +115,18 @@ def broker_class_path(report: Report | None = None) -> list[Path]:
     jars = cached_jars("broker", BROKER, f"a Kafka {KAFKA_VERSION} broker, 38 MB", report=report)
     # Spark's resolution leaves out the Scala library because Spark has it, and so has PySpark's own folder.
     scala = (Path(pyspark.__file__).parent / "jars").glob("scala-library-*.jar")
-    return [*jars, *scala]
+    return [*jars, *(_copied(jar, jars[0].parent) for jar in scala)]
+
+
+def _copied(jar: Path, folder: Path) -> Path:
+    """A copy of `jar` in the folder of the cache: an archive of classes belongs to the paths of its jars, and serves
+    all checkouts if these are the same."""
+    copy = folder / jar.name
+    if not copy.exists():
+        new = copy.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(jar, new)
+        new.replace(copy)
+    return copy
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
@@ -56,7 +57,7 @@ class KafkaBroker:
     `settings` are broker properties over the defaults above. With `users` (name to password) there is a second
     listener with SASL/PLAIN at `sasl_bootstrap`, encrypted where there is a `certificate`. `heap` as a JVM writes it.
     `short_lived` compiles less: two thirds of the CPU at the start, at the price of speed later. `host`: the address of
-    this machine where clients find it.
+    this machine where clients find it. `jvm`: further options of the JVM.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class KafkaBroker:
         with_parent: bool = True,
         short_lived: bool = False,
         host: str = LOOPBACK,
+        jvm: Sequence[str] = (),
     ) -> None:
         self.directory = directory
         self.host = host
@@ -80,7 +82,7 @@ class KafkaBroker:
         self._users = users or {}
         self._certificate = certificate
         self._with_parent = with_parent
-        self._options = _SHORT_LIVED if short_lived else ()
+        self._options = (*(_SHORT_LIVED if short_lived else ()), *jvm)
 
     @property
     def bootstrap(self) -> str:
@@ -245,11 +247,25 @@ def _kafka_uuid() -> str:
     return made
 
 
+def class_archive(jars: Sequence[Path]) -> Path:
+    """The path of the archive of the broker's classes (`devtools.kafka_classes`) for this Java and its class path. It
+    may not exist."""
+    identity = "\n".join(f"{file}:{file.stat().st_mtime_ns}" for file in [_java_binary().resolve(), *jars])
+    return cache_dir() / "kafka" / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
+
+
 def _java(main: str, *arguments: str, options: Sequence[str]) -> list[str | Path]:
     """The command that runs a class of Kafka's."""
-    class_path = os.pathsep.join(map(str, broker_class_path()))
+    jars = broker_class_path()
+    archive = class_archive(jars)
+    always = ["-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
+    if archive.exists():
+        always.append(f"-XX:SharedArchiveFile={archive}")
+    return [_java_binary(), *always, *options, "-cp", os.pathsep.join(map(str, jars)), main, *arguments]
+
+
+def _java_binary() -> Path:
     java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else shutil.which("java")
     if not java:
         raise ServerFailedError("no java on PATH: a Java 17 runtime is needed")
-    always = ["-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
-    return [java, *always, *options, "-cp", class_path, main, *arguments]
+    return Path(java)

@@ -13,7 +13,8 @@ from devtools import bucket_listing
 from devtools.certificates import self_signed
 from devtools.faults.s3_proxy import Drop, FaultProxy, Hold, Kill, S3ErrorReply
 from devtools.faults.s3_requests import kind, mutating
-from devtools.kafka import KafkaBroker
+from devtools.jars import broker_class_path
+from devtools.kafka import KafkaBroker, class_archive
 from devtools.processes import Process, in_session, killed_at_end
 from devtools.s3 import Moto, S3Server, s3_server
 from devtools.topics import Record, Topics
@@ -44,6 +45,14 @@ def test_records_are_deleted_and_partitions_added_on_request(topics: Topics, top
     assert topics.starts(topic) == {0: 2, 1: 0, 2: 0}
     topics.commit(f"{topic}-group", topic, {0: 3})
     assert topics.committed(f"{topic}-group", topic) == {0: 3}
+
+
+def test_a_broker_uses_the_archive_of_its_classes(kafka: KafkaBroker) -> None:
+    archive = class_archive(broker_class_path())
+    if not archive.exists():
+        pytest.skip("`make prepare-test` builds it")
+    assert kafka.process is not None
+    assert str(archive) in Path(f"/proc/{kafka.process.pid}/maps").read_text()
 
 
 def test_a_broker_keeps_its_records_and_its_address_through_a_kill(tmp_path: Path) -> None:
