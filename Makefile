@@ -5,7 +5,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 SETUP = $(PYTHON) -m tools.setup
-# Each worker starts servers of its own when its first test asks for them, and a file's tests stay with one worker.
+# Servers start when the first test asks for them: a broker for all workers, others for each. A file's tests stay with
+# one worker.
 # WORKERS=... is their number at every level; without it `make test` has as many as tools/workers.py gives, others two.
 WORKERS ?=
 CRD := crds/s3sinks.s3sink.io.yaml

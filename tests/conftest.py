@@ -1,4 +1,4 @@
-"""Fixtures of all tests: one broker and one S3 server per worker, and unique names for each test.
+"""Fixtures of all tests: a broker for all workers, an S3 server for each, and unique names for each test.
 
 A test that must stop, kill or configure a server starts its own with `devtools`.
 """
@@ -19,13 +19,14 @@ from hypothesis import settings
 
 from devtools.argocd import argocd_customization
 from devtools.faults.s3_proxy import FaultProxy
-from devtools.kafka import KafkaBroker, kafka_broker
+from devtools.kafka import KafkaBroker
 from devtools.prometheus import prometheus_programs
 from devtools.s3 import S3Server, s3_server
 from devtools.sink_process import LAUNCHER, SHORT_RUN, SinkCommand, short_run, sink_command
 from devtools.topics import Topics
 from tests.support.argocd import ArgoCd
 from tests.support.chart import Helm, Renderer, helm_in, renderer
+from tests.support.shared_broker import shared_broker
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -149,9 +150,10 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[KafkaBroker]:
-    """A broker that all tests of this worker share. Keep it running, and use only your own topics."""
-    with kafka_broker() as broker:
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A broker that all tests of all workers share. Keep it running, and use only your own topics."""
+    folder = tmp_path_factory.getbasetemp()
+    with shared_broker(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as broker:
         yield broker
 
 

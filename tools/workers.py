@@ -1,7 +1,7 @@
 """Prints the number of pytest workers of `make test` on this machine: two for each CPU, as far as the memory allows.
 
 Half of the time of the tests with servers is spent waiting for a JVM, a timeout or a store, so two workers keep one CPU
-busy. A worker with its broker, its S3 server, its Spark and one `s3sink` process needs up to 5 GiB.
+busy. A worker with a broker, its S3 server, its Spark and one `s3sink` process needs up to 5 GiB.
 """
 
 from __future__ import annotations

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,9 +20,10 @@ from devtools.faults.s3_proxy import Drop, FaultProxy, Hold, Kill, S3ErrorReply
 from devtools.faults.s3_requests import kind, mutating
 from devtools.jars import broker_class_path
 from devtools.kafka import KafkaBroker, class_archive
-from devtools.processes import Process, in_session, killed_at_end
+from devtools.processes import Process, accepts_connections, free_ports, in_session, killed_at_end, wait_until
 from devtools.s3 import Moto, S3Server, s3_server
 from devtools.topics import Record, Topics
+from tests.support.shared_broker import shared_broker
 
 pytestmark = pytest.mark.data
 
@@ -47,12 +53,52 @@ def test_records_are_deleted_and_partitions_added_on_request(topics: Topics, top
     assert topics.committed(f"{topic}-group", topic) == {0: 3}
 
 
-def test_a_broker_uses_the_archive_of_its_classes(kafka: KafkaBroker) -> None:
-    archive = class_archive(broker_class_path())
+def test_the_archive_of_the_brokers_classes_belongs_to_its_java_and_jars() -> None:
+    jars = broker_class_path()
+    archive = class_archive(jars)
     if not archive.exists():
         pytest.skip("`make prepare-test` builds it")
-    assert kafka.process is not None
-    assert str(archive) in Path(f"/proc/{kafka.process.pid}/maps").read_text()
+    options = [
+        f"-XX:SharedArchiveFile={archive}",
+        "-Xshare:on",
+        "-XX:+UseSerialGC",
+        "-cp",
+        os.pathsep.join(map(str, jars)),
+    ]
+    done = subprocess.run(["java", *options, "kafka.Kafka", "--version"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_shared_broker_runs_until_no_process_uses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.support.shared_broker.kafka_broker", _listener)
+    first = shared_broker(tmp_path)
+    broker = first.__enter__()
+    with shared_broker(tmp_path) as same:
+        assert same.bootstrap == broker.bootstrap
+        ends = threading.Thread(target=first.__exit__, args=(None, None, None))
+        ends.start()
+        wait_until(lambda: not (tmp_path / "kafka.port").exists(), "the end of the first user", seconds=30)
+        assert accepts_connections(same.port)
+    ends.join(30)
+    assert not accepts_connections(broker.port)
+
+
+def test_a_process_that_shares_a_broker_starts_another_one_when_it_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.support.shared_broker.kafka_broker", _listener)
+    (tmp_path / "kafka.port").write_text(str(free_ports(1)[0]))
+    with shared_broker(tmp_path) as broker:
+        assert accepts_connections(broker.port)
+
+
+@contextmanager
+def _listener(**_: object) -> Iterator[KafkaBroker]:
+    """In place of a broker: a port that accepts connections."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        broker = KafkaBroker(Path())
+        broker.port = listener.getsockname()[1]
+        yield broker
 
 
 def test_a_broker_keeps_its_records_and_its_address_through_a_kill(tmp_path: Path) -> None:

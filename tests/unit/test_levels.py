@@ -77,9 +77,7 @@ def test_the_ci_run_has_both_levels() -> None:
     assert re.search(r"^ +level test-cluster ", text, re.MULTILINE)
 
 
-def ci_run(
-    folder: Path, test: str, test_cluster: str, *, lint: str = "exit 0"
-) -> subprocess.CompletedProcess[str]:
+def ci_run(folder: Path, test: str, test_cluster: str, *, lint: str = "exit 0") -> subprocess.CompletedProcess[str]:
     """`.ci/run` in a checkout in `folder` whose `make` runs these commands in it, and nothing else."""
     for name in (".ci/run", "tools/closing_line.py"):
         (folder / name).parent.mkdir(parents=True)
