@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from devtools.fork_server import forked
 from devtools.processes import Process, wait_until
 from devtools.s3 import REGION, credentials_environment
 
@@ -53,15 +54,44 @@ def short_run(document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "spec": {**spec, "sparkConf": {**SHORT_RUN, **spec.get("sparkConf", {})}}}
 
 
-class SinkCommand:
-    """The commands of a manifest in a folder: `run` in the background, others until they end."""
+class _ForkedCommand(Process):
+    """A command that is forked from a process with `imports`, and is the same from there on."""
 
-    def __init__(self, folder: Path, document: Mapping[str, Any], *, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, command: Sequence[str | Path], *, imports: Sequence[str], **more: Any) -> None:
+        self._imports = imports
+        super().__init__(command, **more)
+
+    def _start(self, command: Sequence[str], log: Path, env: Mapping[str, str], cwd: Path | None) -> Any:
+        return forked(_main, command[1:], imports=self._imports, log=log, env=env, cwd=cwd)
+
+
+def _main(argv: Sequence[str]) -> int:
+    from sink_job.cli.main import main
+
+    return main(argv)
+
+
+class SinkCommand:
+    """The commands of a manifest in a folder: `run` in the background, others until they end.
+
+    With `imports` they are forked from a process that has these modules, which saves their start a second or two of CPU
+    time.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        document: Mapping[str, Any],
+        *,
+        env: Mapping[str, str] | None = None,
+        imports: Sequence[str] = (),
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.path = folder / f"{document['metadata']['name']}.yaml"
         self.env = {**credentials_environment(), **LAUNCHER, **(env or {})}
         self.processes: list[Process] = []
+        self._imports = imports
         self.write(document)
 
     def write(self, document: Mapping[str, Any]) -> None:
@@ -70,11 +100,10 @@ class SinkCommand:
 
     def start(self, command: str = "run", *arguments: str, env: Mapping[str, str] | None = None) -> Process:
         """Starts `s3sink COMMAND MANIFEST ARGUMENTS…`; it runs until it exits or is ended."""
-        program = Path(sys.executable).with_name("s3sink")
+        words: list[str | Path] = [Path(sys.executable).with_name("s3sink"), command, self.path, *arguments]
         log = self.folder / f"{command}-{next(_numbers)}.log"
-        process = Process(
-            [program, command, self.path, *arguments], log=log, env={**self.env, **(env or {})}, cwd=self.folder
-        )
+        given: dict[str, Any] = {"log": log, "env": {**self.env, **(env or {})}, "cwd": self.folder}
+        process = _ForkedCommand(words, imports=self._imports, **given) if self._imports else Process(words, **given)
         self.processes.append(process)
         return process
 
@@ -110,10 +139,14 @@ class SinkCommand:
 
 @contextlib.contextmanager
 def sink_command(
-    folder: Path, document: Mapping[str, Any], *, env: Mapping[str, str] | None = None
+    folder: Path,
+    document: Mapping[str, Any],
+    *,
+    env: Mapping[str, str] | None = None,
+    imports: Sequence[str] = (),
 ) -> Iterator[SinkCommand]:
     """A `Sink` none of whose processes outlives the block."""
-    each = SinkCommand(folder, document, env=env)
+    each = SinkCommand(folder, document, env=env, imports=imports)
     try:
         yield each
     finally:

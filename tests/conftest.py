@@ -9,7 +9,7 @@ import gc
 import os
 import re
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from devtools.prometheus import prometheus_programs
 from devtools.s3 import S3Server, s3_server
 from devtools.sink_process import LAUNCHER, SHORT_RUN, SinkCommand, short_run, sink_command
 from devtools.topics import Topics
+from tests.support import forked
 from tests.support.argocd import ArgoCd
 from tests.support.chart import Helm, Renderer, helm_in, renderer
 from tests.support.shared_broker import shared_broker
@@ -222,13 +223,19 @@ def s3_proxy(s3: S3Server) -> Iterator[FaultProxy]:
 
 
 @pytest.fixture
-def sink_of(tmp_path: Path) -> Iterator[SinkFactory]:
+def sink_imports() -> Sequence[str]:
+    """The modules of the process from which commands are forked. A file whose subject is the program has none."""
+    return forked.IMPORTS
+
+
+@pytest.fixture
+def sink_of(tmp_path: Path, sink_imports: Sequence[str]) -> Iterator[SinkFactory]:
     """Returns a factory of `Sink` (the s3sink command); its processes are killed after the test."""
     with ExitStack() as stack:
 
         def make(document: Mapping[str, Any]) -> SinkCommand:
             folder = tmp_path / f"sink-{document['metadata']['name']}-{uuid.uuid4().hex[:4]}"
-            return stack.enter_context(sink_command(folder, short_run(document)))
+            return stack.enter_context(sink_command(folder, short_run(document), imports=sink_imports))
 
         yield make
 

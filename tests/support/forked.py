@@ -14,13 +14,16 @@ from devtools.faults.s3_requests import Predicate
 Work = Callable[[], object]
 """What a process does. It is pickled: a function of a module, or a `functools.partial` of one."""
 
+IMPORTS = ("tests.support.forked_imports", __name__, "devtools.sink_process", "pytest")
+"""What the process has imported from which all are forked: the first of them in a pytest worker starts it."""
+
 _TIMEOUT_S = 120
 
 
 def forkserver() -> ForkServerContext:
     """The context of such processes."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.support.forked_imports", __name__])
+    context.set_forkserver_preload([*IMPORTS])
     return context
 
 

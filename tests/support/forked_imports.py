@@ -13,11 +13,27 @@ import pyarrow as pa
 from babel import core as babel
 
 from devtools.s3 import REGION, credentials_secret
+from sink_job.cli import main, verify_output
+from sink_job.driver import run, standalone_admin
 from sink_job.registry.clients import confluent
 from sink_job.s3 import S3Client, S3Settings
+from sink_job.spark import engine, session
+from sink_job.verify import compare_job
 from tests.support import schema_log, sink_fixture
 
-__all__ = ["babel", "confluent", "schema_log", "sink_fixture"]
+__all__ = [
+    "babel",
+    "compare_job",
+    "confluent",
+    "engine",
+    "main",
+    "run",
+    "schema_log",
+    "session",
+    "sink_fixture",
+    "standalone_admin",
+    "verify_output",
+]
 
 with tempfile.TemporaryDirectory() as folder:
     keys = credentials_secret(Path(folder))
