@@ -22,6 +22,7 @@ from devtools.chaos.scenario_plan import Cycle, ScenarioPlan
 from devtools.chaos.value_forms import RegisteredForm, TypedForm, ValueForm
 from devtools.processes import ServerFailedError, wait_until
 from devtools.topics import Topics
+from sink_job.coordinator.context import HEAD_CHECK_INTERVAL_MS
 
 KILLED = (-9, 137)
 OK, FENCED, CONFIGURATION, TRANSIENT = 0, 3, 7, 75
@@ -198,8 +199,8 @@ class Scenario:
         if not driver.process.running():
             self.expect_exit(driver, {TRANSIENT})
 
-    def expect_fenced(self, driver: DriverProcess, seconds: float = 180.0) -> None:
-        """Expects the driver to exit with 3, since another driver has claimed the ledger."""
+    def expect_fenced(self, driver: DriverProcess, seconds: float = 180.0 + HEAD_CHECK_INTERVAL_MS / 1000) -> None:
+        """Expects the driver to exit with 3, as another driver has claimed the ledger. An idle one learns it late."""
         self.expect_exit(driver, {FENCED}, seconds)
 
     def wait_until(self, is_so: Callable[[], bool], seconds: float) -> bool:

@@ -75,6 +75,8 @@ class SimulatedAdmin:
 
     def end_offsets(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
         self._step("ends")
+        if self._scheduler.current is not None:
+            self._scheduler.current.unproven = True
         return {tp: log.stable if committed else log.end for tp, log in self._logs(partitions).items()}
 
     def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:

@@ -75,6 +75,16 @@ def unconditional_records() -> Patches:
     return [patch.object(Ledger, "append", append)]
 
 
+def fenced_driver_continues() -> Patches:
+    """A record that is rejected counts as stored."""
+    return [patch.object(Ledger, "_check_own", lambda self, record: None)]
+
+
+def committed_without_a_check() -> Patches:
+    """An idle driver commits offsets without a check of the ledger's head."""
+    return [patch.object(Ledger, "check_head", lambda self, state: None)]
+
+
 def acknowledged_before_visible() -> Patches:
     """A record acknowledges the objects that it closes."""
     original = Committer.record
@@ -368,6 +378,8 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         visible_before_recorded,
         no_listing_after_the_claim,
         unconditional_records,
+        fenced_driver_continues,
+        committed_without_a_check,
         acknowledged_before_visible,
         committed_before_acknowledged,
         lost_is_taken_for_moved,
@@ -408,6 +420,7 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
 
 INCLUDE = {
     "no_listing_after_the_claim": ("slow-records", "second-driver"),
+    "committed_without_a_check": ("group-back",),
     "committed_before_acknowledged": ("eager-reader", "kill"),
     "reset_before_published": ("reset", "second-driver"),
     "commits_without_generation": ("reset",),

@@ -139,6 +139,13 @@ class Oracle:
         """Whether Kafka has dropped records that were in no object."""
         return any(self.dropped.values())
 
+    def commits(self, actor: str, tp: TopicPartition, *, unproven: bool) -> None:
+        """Checks a commit of the sink: only after its driver has put a record or checked the head of the ledger, since
+        it last polled log ends (P4)."""
+        if unproven:
+            message = f"{actor} commits {tp} without a check that the ledger is its own"
+            self.fail(Violation("unproven commit", message))
+
     def committed(self, tp: TopicPartition, offset: int, mark: str) -> None:
         """Checks a commit of the sink: never above the visible records of the commit's generation (P5)."""
         number = generation_of(mark) or 1

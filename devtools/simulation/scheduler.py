@@ -21,7 +21,7 @@ class Killed(BaseException):
 
 class Actor:
     """A process, or a late attempt of a task. It sleeps until the time `wake` (ms); its host's clock is `ahead` ms
-    ahead."""
+    ahead. `unproven`: it has polled log ends since it last put or read a record of the ledger."""
 
     def __init__(self, name: str, work: Callable[[], object], *, ahead: int = 0) -> None:
         self.name = name
@@ -34,6 +34,7 @@ class Actor:
         self.faults: set[str] = set()
         self.outage_until = -1
         self.about_writes = False
+        self.unproven = False
         self.baton = threading.Lock()
         self.baton.acquire()
 

@@ -156,6 +156,9 @@ class Simulation:
             self.oracle.deletes(f"{self.scheduler.current.name} deletes {key}", key)
 
     def _committed(self, tp: TopicPartition, offset: int, mark: str) -> None:
+        actor = self.scheduler.current
+        if actor is not None:
+            self.oracle.commits(actor.name, tp, unproven=actor.unproven)
         for role in self.roles if self.successors.superseded else ():
             if role.actor is self.scheduler.current:
                 self.oracle.acts(self.successors, role.attempt, f"commit of {tp}")
@@ -206,6 +209,7 @@ class Simulation:
                 attempt=role.attempt,
                 snapshot_every=self.config.snapshot_every,
                 discovery_interval_ms=self.config.discovery_interval_ms,
+                head_check_interval_ms=20 * self.config.discovery_interval_ms,
                 stop=Pause(scheduler),
                 store_clock=self.store.second,
                 steady_clock=lambda: scheduler.now,

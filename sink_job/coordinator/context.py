@@ -15,7 +15,11 @@ from sink_job.registry.base import SchemaRegistry
 from sink_job.s3 import S3Settings
 
 DISCOVERY_INTERVAL_MS = 30_000
-"""Interval in ms at which the coordinator discovers topics and partitions, and checks the ledger's head while idle."""
+"""Interval in ms at which the coordinator discovers topics and partitions, and compares the group's offsets."""
+
+HEAD_CHECK_INTERVAL_MS = 600_000
+"""Interval in ms at which an idle coordinator checks the ledger's head. Correctness does not depend on it: each effect
+has a check of its own (P4). It bounds the time until an idle driver that was fenced ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +31,12 @@ class CoordinatorContext:
     budget and part buffers after the container's memory has changed, else None; each round calls it. `container` is
     the current memory of a container with tasks in bytes, and how many tasks share it; None if it is not limited.
     `between_rounds` is called before each poll of log ends. `snapshot_every` is in records of the ledger.
-    `discovery_interval_ms` is the interval of topic discovery, and of head checks while idle. `hanging_after_ms` is the
-    age at which an open transaction is reported as hanging. `store_clock` returns the store's clock in ms as of its
-    last response, None if the host's clock is not compared with it. `steady_clock` returns ms from an arbitrary start;
-    setting the host's clock does not affect it. `stop` is set when the driver has to end; pauses wait on it. With
-    `publish_at_stop` it publishes its open objects before it ends. `registry` has the schemas of
-    `spec.format.registry` and `spec.format.schema`.
+    `discovery_interval_ms` is the interval of topic discovery, `head_check_interval_ms` that of head checks while idle.
+    `hanging_after_ms` is the age at which an open transaction is reported as hanging. `store_clock` returns the store's
+    clock in ms as of its last response, None if the host's clock is not compared with it. `steady_clock` returns ms
+    from an arbitrary start; setting the host's clock does not affect it. `stop` is set when the driver has to end;
+    pauses wait on it. With `publish_at_stop` it publishes its open objects before it ends. `registry` has the schemas
+    of `spec.format.registry` and `spec.format.schema`.
     """
 
     s3: S3Settings
@@ -49,6 +53,7 @@ class CoordinatorContext:
     between_rounds: Callable[[], None] = lambda: None
     snapshot_every: int = SNAPSHOT_INTERVAL_RECORDS
     discovery_interval_ms: int = DISCOVERY_INTERVAL_MS
+    head_check_interval_ms: int = HEAD_CHECK_INTERVAL_MS
     hanging_after_ms: int = HANGING_AFTER_MS
     store_clock: Callable[[], int | None] = lambda: None
     steady_clock: Callable[[], int] | None = None

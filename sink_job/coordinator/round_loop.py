@@ -203,6 +203,7 @@ class RoundLoop:
         except DataLoss:
             if self.sink.spec.on_data_loss is OnDataLoss.FAIL or not self._rounds.skip_lost(planned):
                 raise
+        self._checked(_Check.HEAD)  # the round has appended a record
         return True
 
     def _partition_views(self, ends: Mapping[TopicPartition, int], now: int) -> dict[TopicPartition, PartitionView]:
@@ -221,7 +222,9 @@ class RoundLoop:
 
     def _is_due(self, check: _Check) -> bool:
         """Whether a periodic check is due, by the host's clock: the round clock may not advance."""
-        return abs(self.context.clock() - self._checked_ms[check]) >= self.context.discovery_interval_ms
+        context, is_head = self.context, check is _Check.HEAD
+        interval = context.head_check_interval_ms if is_head else context.discovery_interval_ms
+        return abs(context.clock() - self._checked_ms[check]) >= interval
 
     def _checked(self, check: _Check) -> None:
         self._checked_ms[check] = self.context.clock()

@@ -87,7 +87,7 @@ def test_a_lost_closed_object_is_left_to_a_driver(sink_fixture: SinkFixture, mon
 def test_a_running_driver_is_fenced(sink_fixture: SinkFixture) -> None:
     log = SyntheticLog(records=15)
     driver = sink_fixture.start(
-        log, StopCondition(), flush_size=10, clock=TickingClock(), context={"discovery_interval_ms": 1}
+        log, StopCondition(), flush_size=10, clock=TickingClock(), context={"head_check_interval_ms": 1}
     )
     wait_until(lambda: sink_fixture.group() == {"log-0": 10}, "the driver's commit", seconds=60)
     sink_fixture.discard()

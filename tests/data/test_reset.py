@@ -210,7 +210,7 @@ def test_a_sink_with_changed_settings_keeps_the_new_prefix(written: SinkFixture)
 
 def test_a_running_driver_is_fenced(sink_fixture: SinkFixture) -> None:
     driver = sink_fixture.start(
-        LOG, StopCondition(), flush_size=10, clock=TickingClock(), context={"discovery_interval_ms": 1}
+        LOG, StopCondition(), flush_size=10, clock=TickingClock(), context={"head_check_interval_ms": 1}
     )
     wait_until(lambda: sink_fixture.group() == {"log-0": 20}, "the driver's commit", seconds=60)
     sink_fixture.reset(LOG, "Latest")

@@ -152,7 +152,7 @@ def test_the_later_claim_of_two_concurrent_drivers_wins(
 def test_an_idle_driver_detects_that_it_was_fenced(sink_fixture: SinkFixture) -> None:
     log = SyntheticLog(records=10)
     driver = sink_fixture.driver(
-        log, StopCondition(), flush_size=5, clock=TickingClock(), context={"discovery_interval_ms": 1}
+        log, StopCondition(), flush_size=5, clock=TickingClock(), context={"head_check_interval_ms": 1}
     )
     with BackgroundDriver(driver) as idle:
         wait_until(lambda: sink_fixture.group() == {"log-0": 10}, "the driver's commit", seconds=30)
