@@ -202,6 +202,8 @@ def check_locale(text: str) -> None:
     """Checks a language, with optional script and country."""
     message = "is not a known locale: use a language such as en, or language and country such as de-CH"
     _check_pattern(text, _LOCALE, 16, message)
+    if text == "en":  # the default: no import
+        return
     try:
         from babel.core import Locale as Known
         from babel.core import UnknownLocaleError

@@ -4,8 +4,8 @@ It starts no thread and opens no connection.
 """
 
 from sink_job.s3 import load_service_descriptions
-from sink_job.writer import task_attempt
+from sink_job.writer import object_rebuilder, partition_writer, task_attempt
 
-__all__ = ["task_attempt"]
+__all__ = ["object_rebuilder", "partition_writer", "task_attempt"]
 
 load_service_descriptions()
