@@ -12,6 +12,8 @@ import os
 import shutil
 import threading
 from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -95,9 +97,16 @@ def plain_jvm(jars: Sequence[Path], *, heap: int = 128 << 20) -> JavaGateway:
 
 
 def _pyspark_jars() -> Path:
-    import pyspark  # only for its path
+    return Path(os.environ.get("SPARK_HOME") or pyspark_file().parent) / "jars"
 
-    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
+
+@cache
+def pyspark_file() -> Path:
+    """The file `__init__.py` of the installed PySpark, which is not imported: that takes most of a second."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+    return Path(spec.origin)
 
 
 def java_binary() -> str:

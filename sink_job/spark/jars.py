@@ -13,12 +13,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
-import pyspark
-
 from sink_job.api.errors import ConfigurationError
-from sink_job.kafka.jvm import java_binary
+from sink_job.kafka.jvm import java_binary, pyspark_file
 from sink_job.spark.cache import cache_dir
 from sink_job.spark.jar_table import Jar, jar_table
 
@@ -70,14 +69,11 @@ def cached_jars(name: str, jars: Sequence[Jar], title: str, *, report: Report | 
     return [folder / jar.file_name for jar in jars]
 
 
-def _spark_jars() -> str | None:
+def _spark_jars() -> str:
     """The jars directory of the Spark in use: in `$SPARK_HOME`, else in the PySpark package."""
     if home := os.environ.get("SPARK_HOME"):
         return str(Path(home) / "jars")
-    import importlib.util
-
-    spec = importlib.util.find_spec("pyspark")
-    return str(Path(spec.origin).parent / "jars") if spec and spec.origin else None
+    return str(pyspark_file().parent / "jars")
 
 
 def _present(folder: Path, jars: Sequence[Jar]) -> list[Path] | None:
@@ -113,7 +109,7 @@ def _to_stderr(line: str) -> None:
 def archive_path(jars: Sequence[Path]) -> Path:
     """The path of the CDS archive (see `class_data_sharing`) for this Java and these jars. It may not exist."""
     java = Path(java_binary()).resolve()
-    files = [java, Path(pyspark.__file__), *jars]
-    identity = [_ARCHIVED_CLASSES, pyspark.__version__, *(f"{file}:{file.stat().st_mtime_ns}" for file in files)]
+    files = [java, pyspark_file(), *jars]
+    identity = [_ARCHIVED_CLASSES, version("pyspark"), *(f"{file}:{file.stat().st_mtime_ns}" for file in files)]
     digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:16]
     return cache_dir() / "jvm" / f"spark-{digest}.jsa"
