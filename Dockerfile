@@ -134,8 +134,6 @@ COPY --from=job-packages /opt/s3sink /opt/s3sink
 COPY --from=job-baked /baked /
 COPY --from=code /opt/s3sink /opt/s3sink
 ENV PATH=/opt/s3sink/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 S3SINK_CACHE=/opt/s3sink/cache
-# Of the JVM in which Spark puts together the command of the JVM that stays: it runs for a second.
-ENV SPARK_LAUNCHER_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # A JVM silently ignores an archive of other files at each start.
 RUN python -c "from sink_job.spark.jars import archive_path, client_jars; assert archive_path(client_jars()).exists()"
 WORKDIR /tmp

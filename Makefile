@@ -44,7 +44,7 @@ recording: setup ## docs/images/demo.svg, the picture of the README, from a run 
 	@$(BIN)/python -m devtools.recording $(ARGS)
 
 demo-up: ## the demo's servers and its topic, left running to play with
-	@$(SETUP) s3-server jars
+	@$(SETUP) s3-server jars class-archive
 	@$(BIN)/python -m demo up
 
 demo-down: setup ## ends what demo-up started

@@ -32,6 +32,8 @@ from sink_job.spark.resource_errors import jvm_error
 _log = logging.getLogger("sink_job.spark.jvm")
 _PREFIX = "s3sink-spark-"
 _MAX_OUTPUT = 64 << 10
+_LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of the JVM in which Spark puts together the command of the JVM that stays: it runs for a second."""
 _JVM_ENDS_S = 2.0
 """Time until a JVM that was killed is gone."""
 
@@ -90,6 +92,7 @@ def _recorded_process() -> Iterator[list[subprocess.Popen[bytes]]]:
     launched: list[subprocess.Popen[bytes]] = []
 
     def recording(*words: Any, **more: Any) -> subprocess.Popen[bytes]:
+        more["env"].setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER_OPTIONS)
         launched.append(subprocess.Popen(*words, **more))
         return launched[-1]
 
