@@ -113,8 +113,12 @@ def _next_chunks(
 def _columns(evidence: Evidence) -> Columns:
     """All columns that any of the settings require."""
     required = [required_columns(object_settings) for object_settings in evidence.settings_of_claims.values()]
-    wanted = {name for each in required for name, is_needed in each._asdict().items() if is_needed}
-    return Columns()._replace(**dict.fromkeys(wanted, True))
+    return Columns(
+        timestamp=any(each.timestamp for each in required),
+        key=any(each.key for each in required),
+        headers=any(each.headers for each in required),
+        timestamp_type=any(each.timestamp_type for each in required),
+    )
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def run(
     )
 
 
-def rows(engine: SparkEngine, tp: TopicPartition, start: int, end: int, **columns: bool) -> list[dict[str, Any]]:
+def rows(engine: SparkEngine, tp: TopicPartition, start: int, end: int, **columns: Any) -> list[dict[str, Any]]:
     read: list[dict[str, Any]] = json.loads(
         run(engine, spark_tasks.rows_as_json, {tp: (start, end)}, columns=Columns()._replace(**columns))[tp]
     )

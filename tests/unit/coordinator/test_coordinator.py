@@ -105,7 +105,7 @@ def test_a_group_of_another_ledger_ends_the_start(sink_fixture: MemorySinkFixtur
 
 
 def test_a_start_with_a_skewed_clock_writes_nothing(sink_fixture: MemorySinkFixture) -> None:
-    sink_fixture.s3.check_access = lambda: None  # type: ignore[attr-defined]
+    sink_fixture.s3.check_access = lambda: None  # type: ignore[method-assign]
     error = error_of(lambda: sink_fixture.run(LOG, store_clock=lambda: CLOCK_MS + 3_600_000))
     assert isinstance(error, ClockSkew)
     assert sink_fixture.s3.objects == {}

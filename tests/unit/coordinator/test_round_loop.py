@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sink_job.api.errors import DataLoss, LedgerFenced, TopicNotFound, TransientError
+from sink_job.api.errors import DataLoss, TopicNotFound, TransientError
 from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import StopCondition
@@ -232,43 +231,3 @@ def test_each_turn_calls_between_rounds_also_while_there_is_nothing_to_read(sink
     finally:
         loop.close()
     assert len(calls) == 3
-
-
-NO_RECORDS = SyntheticLog(records=0)
-
-
-class Interrupted(FileConsumerGroup):
-    """A Kafka that does something else between two questions for the log ends, and gives up after many."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(NO_RECORDS, path)
-        self.asked = 0
-        self.meanwhile: Callable[[], object] = lambda: None
-
-    def end_offsets(self, partitions: Sequence[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
-        self.asked += 1
-        assert self.asked < 50, "the idle driver has not noticed"
-        if self.asked == 5:
-            self.meanwhile()
-        return super().end_offsets(partitions, committed=committed)
-
-
-def ticking(start: int) -> Callable[[], int]:
-    """A clock that advances by a second with each call."""
-    return iter(range(start, start + 10**9, 1_000)).__next__
-
-
-@pytest.mark.parametrize("ahead", [0, HOUR], ids=["as always", "the ledger's clock is ahead of this host's"])
-def test_an_idle_driver_that_was_fenced_ends_and_says_by_whom(sink: MemorySinkFixture, ahead: int) -> None:
-    kafka = Interrupted(sink.group)
-
-    def make_driver(attempt: str, clock: Callable[[], int]) -> Coordinator:
-        given: dict[str, Any] = {"admin": kafka, "clock": clock, "attempt": attempt, "discovery_interval_ms": 10_000}
-        return sink.driver(NO_RECORDS, goal=FOREVER, **given)
-
-    make_driver("first", lambda: CLOCK_MS + ahead).start()
-    idle = make_driver("second", ticking(CLOCK_MS))
-    kafka.meanwhile = make_driver("third", lambda: CLOCK_MS + 2 * HOUR).start
-    with pytest.raises(LedgerFenced) as fenced:
-        idle.run()
-    assert "(record 3, epoch 3, attempt third, of 2023-11-15T00:13:20Z)" in str(fenced.value)

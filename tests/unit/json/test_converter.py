@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sink_job.arrow.arrays import Mask
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.json.converter import JsonConverter
 from sink_job.records.fields import MISSING
@@ -226,17 +227,18 @@ def test_values_with_a_newline_after_them_are_converted_as_those_without(values:
     rows = pa.array([None if each is None else each + b"\n" for each in values], pa.binary())
     expected, found = convert(values, *fields), JsonConverter(fields).convert_rows(rows, SOURCE)
     lines = found.rows if found.rows is not None else found.values
-    gone = {row for row, _ in expected.rejected} | set(
-        np.flatnonzero(expected.nulls if expected.nulls is not None else [])
-    )
+    gone = {row for row, _ in expected.rejected} | set(np.flatnonzero(_mask(expected, len(values))))
     end = b"\n" if found.rows is not None else b""
     assert [None if row in gone else each for row, each in enumerate(lines.to_pylist())] == [
         None if row in gone else each + end for row, each in enumerate(expected.values.to_pylist())
     ]
     assert found.rejected == expected.rejected
     assert found.fields == expected.fields
-    assert (found.nulls is None) == (expected.nulls is None)
-    assert found.nulls is None or found.nulls.tolist() == expected.nulls.tolist()
+    assert np.array_equal(_mask(found, len(values)), _mask(expected, len(values)))
+
+
+def _mask(converted: Converted, count: int) -> Mask:
+    return np.zeros(count, np.bool_) if converted.nulls is None else converted.nulls
 
 
 def test_plain_values_with_a_newline_after_them_are_not_copied() -> None:

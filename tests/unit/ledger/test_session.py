@@ -77,7 +77,7 @@ def test_an_error_of_a_fenced_command_is_reported_as_such(sink: MemorySinkFixtur
 @pytest.mark.parametrize("skew", [-3_600_000, 3_600_000])
 def test_a_skewed_clock_ends_the_command_before_its_claim(sink: MemorySinkFixture, skew: int) -> None:
     sink.run(LOG)
-    sink.s3.check_access = lambda: None  # type: ignore[attr-defined]
+    sink.s3.check_access = lambda: None  # type: ignore[method-assign]
     before = dict(sink.s3.objects)
     with pytest.raises(ClockSkew):
         session(sink, store_clock=lambda: CLOCK_MS + skew)

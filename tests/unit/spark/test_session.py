@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_sockets_are_in_a_short_directory_whatever_the_temporary_directories(
 ) -> None:
     long = tmp_path / name
     long.mkdir()
-    monkeypatch.setattr(session.tempfile, "tempdir", str(long))
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
     with session._work_dir(None) as folder, session._socket_dir(folder) as sockets:
         assert folder.parent == long
         assert len(bytes(sockets)) <= SOCKET_DIR_LENGTH
