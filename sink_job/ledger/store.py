@@ -224,10 +224,8 @@ class Ledger:
         return sequence.is_head(claim, self._numbers("ledger/"), self._numbers("snapshot/"), state.audited_to)
 
     def check_head(self, state: LedgerState) -> None:
-        """Raises LedgerFenced when another driver has written the number after the state.
-
-        It reads the record: one request. After a HEAD of a missing record a listing has to confirm the bucket.
-        """
+        """Raises LedgerFenced when another driver has written the number after the state. It reads the record: one
+        request, while after a HEAD of a missing record a listing has to confirm the bucket."""
         if self._stored(state.number + 1) is not None:
             self.check_owner(state)
 

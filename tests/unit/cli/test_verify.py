@@ -120,7 +120,7 @@ def spark(ended: list[str], sink_fixture: MemorySinkFixture, monkeypatch: pytest
     monkeypatch.setattr(sink_job.spark.session, "session", session)
     monkeypatch.setattr(sink_job.spark.engine, "SparkEngine", engine)
     monkeypatch.setattr(sink_job.kafka.admin, "JavaKafkaAdmin", lambda gateway, properties: kafka)
-    monkeypatch.setattr(sink_job.spark.jars, "connector_jars", list)
+    monkeypatch.setattr(sink_job.spark.jars, "client_jars", list)
     monkeypatch.setattr(compare_task, "connect", lambda settings: sink_fixture.s3)
     return started
 
