@@ -23,7 +23,6 @@ DEFINITIONS = {
     "registry/base.py",  # an interface
     "registry/failures.py",  # codes, and what a failure is described by
     "rotation/types.py",  # what a rotator returns
-    "writer/preloaded.py",  # imports of the processes that workers are forked from
 }
 """Modules of the job without behaviour of their own."""
 

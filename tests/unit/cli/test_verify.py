@@ -110,7 +110,7 @@ def spark(ended: list[str], sink_fixture: MemorySinkFixture, monkeypatch: pytest
     @contextmanager
     def session(settings: Any) -> Iterator[Any]:
         started.given.append(settings)
-        yield SimpleNamespace(sparkContext=SimpleNamespace(_gateway=None))
+        yield SimpleNamespace(_gateway=None)
 
     def engine(session: object, client: object, **settings: Any) -> InlineEngine:
         started.given.append(settings)
@@ -133,11 +133,11 @@ def test_deep_compares_each_record_with_kafka(
     assert partition["compared"]["records"] == 12
 
 
-def test_deep_reads_with_a_group_of_its_own(spark: SimpleNamespace, sink_file: str) -> None:
+def test_deep_reads_with_the_cores_of_its_session(spark: SimpleNamespace, sink_file: str) -> None:
     cli.main(["verify", sink_file, "--deep"])
     settings, engine = spark.given
     assert settings.app_name == "s3sink-verify-default.log"
-    assert (engine["group_id"], engine["cores"]) == ("group-verify", settings.cores)
+    assert engine["cores"] == settings.cores
 
 
 def test_deep_finds_an_object_with_other_bytes_than_kafka(
