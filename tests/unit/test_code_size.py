@@ -84,7 +84,7 @@ def test_no_class_name_of_the_product_occurs_twice() -> None:
 
 
 def test_each_module_has_a_test_file_of_its_name() -> None:
-    """`sink_job/x/y.py`: `tests/unit/x/test_y.py`. Also fails for an entry of a module that has one by now."""
+    """`sink_job/x/y.py`: `tests/unit/x/test_y.py`. Also fails for an exception that has one by now."""
     job, tests = ROOT / "sink_job", ROOT / "tests" / "unit"
     modules = [path.relative_to(job) for path in job.rglob("*.py") if not path.name.startswith("__")]
     without = {str(path) for path in modules if not (tests / path.parent / f"test_{path.name}").exists()}

@@ -141,7 +141,7 @@ def test_without_spark_home_the_jars_are_those_of_pyspark(places: Path, monkeypa
 
     asked: list[Path] = []
 
-    def present(folder: Path, wanted: Sequence[Jar]) -> None:
+    def present(folder: Path, asked_for: Sequence[Jar]) -> None:
         asked.append(folder)
 
     monkeypatch.delenv("SPARK_HOME")

@@ -114,7 +114,7 @@ def test_a_url_that_is_none_needs_user_action() -> None:
     [
         (httpx2.ConnectError("connection refused"), "no answer (ConnectError: connection refused)"),
         (httpx2.ReadTimeout(""), "no answer (ReadTimeout)"),
-        (caused(KeyError("x"), httpx2.ConnectError("refused")), "no answer (KeyError: 'x')"),
+        (caused(KeyError("x"), httpx2.ConnectError("closed")), "no answer (KeyError: 'x')"),
         (ValueError("no schema"), "the answer is not the answer of a schema registry (ValueError: no schema)"),
         (KeyError("schema"), "the answer is not the answer of a schema registry (KeyError: 'schema')"),
         (AttributeError("get"), "the answer is not the answer of a schema registry (AttributeError: get)"),
