@@ -250,7 +250,7 @@ def test_a_record_of_another_version_fences() -> None:
         ledger(s3, "me").check_owner(state)
 
 
-def test_a_driver_is_told_who_has_taken_over_and_when() -> None:
+def test_the_error_of_a_fenced_driver_names_the_other_one_and_its_time() -> None:
     s3 = MemoryS3()
     state = written(s3, claim())
     ledger(s3, "theirs").append(Record(2, 2, "theirs", "claim", clock=1_700_000_000_999))

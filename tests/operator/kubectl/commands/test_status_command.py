@@ -97,8 +97,8 @@ def test_all_partitions_are_those_of_the_report(kubectl: FakeKubectl, capsys: py
 def test_why_the_report_is_not_used_is_noted_on_standard_error(
     kubectl: FakeKubectl, capsys: pytest.CaptureFixture[str], output: str
 ) -> None:
-    refused = replace(kubectl, report=KubectlError("Forbidden", "no pods/proxy"))
-    assert run(refused, "status", "flights", "--all-partitions", "-o", output) == 0
+    rejected = replace(kubectl, report=KubectlError("Forbidden", "no pods/proxy"))
+    assert run(rejected, "status", "flights", "--all-partitions", "-o", output) == 0
     shown = capsys.readouterr()
     assert shown.err.startswith("the driver's report cannot be read: no pods/proxy; ")
     if output == "json":
