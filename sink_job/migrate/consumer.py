@@ -29,6 +29,8 @@ from sink_job.migrate.values import PLACEHOLDER, parse_choice, parse_list
 OVERRIDE: Final = "consumer.override."
 WORKER: Final = "consumer."
 _MAX_TOPICS: Final = 1000
+_MAX_PROPERTIES: Final = 200
+_MAX_SECRETS: Final = 50
 _OFFSETS: Final = {"earliest": "Earliest", "latest": "Latest"}
 _ISOLATION: Final = {"read_committed": "ReadCommitted", "read_uncommitted": "ReadUncommitted"}
 _OF_THE_SINK: Final = ("auto.offset.reset", "isolation.level", "group.id", "bootstrap.servers")
@@ -202,6 +204,9 @@ class ClientProperties:
             if name not in _OF_THE_SINK and not self._is_left_out(name, key) and not self._is_store(name):
                 self._property(name, key, value)
         self._stores()
+        for found, most in ((self._properties, _MAX_PROPERTIES), (self._secrets, _MAX_SECRETS)):
+            if len(found) > most:
+                self._draft.impossible(OVERRIDE + "*", f"there are {len(found)} properties; a manifest has {most}")
         if self._properties:
             self._draft.put("kafka.properties", self._properties, "")
         if self._secrets:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -306,12 +307,18 @@ class RegistryDraft:
             self._draft.different(PREFIX + "region", f"{error}", "write the region of the registry")
             region = BY_HAND
         self._put("region", region, "region")
-        if name := self._value("registry.name"):
+        name = self._value("registry.name")
+        if _REGISTRY_NAME.fullmatch(name):
             self._put("name", name, "registry.name")
+        elif name:
+            message = "is not the name of a registry of AWS Glue; it is left out, so all registries are read"
+            self._draft.different(PREFIX + "registry.name", message, "write format.registry.name")
         if self._value("endpoint"):
             self._urls("endpoint")
 
 
+_REGISTRY_NAME: Final = re.compile(r"[a-zA-Z0-9_$#.-]{1,255}")
+_MAX_URL: Final = 512
 _SUBJECTS: Final = {
     "topicnamestrategy": "TopicName",
     "recordnamestrategy": "RecordName",
@@ -328,7 +335,7 @@ def is_url(text: str) -> bool:
         port = url.port
     except ValueError:
         return False
-    plain = text.isprintable() and not any(each.isspace() for each in text)
+    plain = len(text) <= _MAX_URL and text.isprintable() and not any(each.isspace() for each in text)
     return (
         url.scheme in ("http", "https")
         and bool(url.hostname)

@@ -21,6 +21,7 @@ _PARQUET_CODECS: Final = {
     "brotli": "Brotli",
 }
 _WITH_FORMS: Final = (ConverterType.AVRO, ConverterType.PROTOBUF, ConverterType.CONNECT_JSON)
+_MAX_SEPARATOR: Final = 64
 _ENHANCED: Final = "enhanced.avro.schema.support"
 _OF_SCHEMAS: Final = (
     _ENHANCED,
@@ -144,7 +145,9 @@ def _bytes(draft: Draft, output: str, converter: ConverterType) -> None:
             "check format.converter",
         )
     separator = draft.raw("format.bytearray.separator")  # blanks are part of it
-    if separator is not None:
+    if separator is not None and len(separator) > _MAX_SEPARATOR:
+        draft.impossible("format.bytearray.separator", f"is longer than {_MAX_SEPARATOR} characters")
+    elif separator is not None:
         draft.put("format.bytes.separator", separator, "format.bytearray.separator")
     extension = draft.parsed("format.bytearray.extension", _extension)
     if extension is not None:

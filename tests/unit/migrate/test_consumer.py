@@ -150,5 +150,11 @@ def test_a_callback_class_is_reported_since_it_has_to_be_in_the_image() -> None:
     assert len(findings_of(settings)) == 1
 
 
+@pytest.mark.parametrize(("name", "count"), [("x", 201), ("password", 51)])
+def test_more_properties_than_a_manifest_has_cannot_be_converted(name: str, count: int) -> None:
+    settings = {f"consumer.override.p{number}.{name}": "1" for number in range(count)}
+    assert len(findings_of(settings, Severity.IMPOSSIBLE)) == 1
+
+
 def test_an_invalid_name_of_a_property_is_reported() -> None:
     assert len(findings_of({"consumer.override.a b": "x"})) == 1

@@ -148,6 +148,22 @@ def test_glue_needs_a_region_and_apicurio_its_url() -> None:
     assert found == {"type": "Apicurio", "url": [f"{URL}/apis/registry/v3"], "useId": "ContentId"}
 
 
+@pytest.mark.parametrize("name", ["a b", "\x08", "x" * 256, "${env:NAME}"])
+def test_a_name_of_a_registry_that_glue_does_not_allow_is_left_out_and_reported(name: str) -> None:
+    glue = "com.amazonaws.services.schemaregistry.kafkaconnect.AWSKafkaAvroConverter"
+    assert registry_of({"region": "eu-central-1", "registry.name": name}, glue) == {
+        "type": "Glue",
+        "region": "eu-central-1",
+    }
+    settings = {"value.converter": glue, "value.converter.region": "eu-central-1"}
+    assert len(findings_of({**settings, "value.converter.registry.name": name})) == 1
+
+
+def test_a_url_that_is_too_long_is_to_be_written() -> None:
+    found = registry_of({"schema.registry.url": f"https://host/{'x' * 600}"})
+    assert found == {"url": ["https://replace-me:8081"]}
+
+
 def test_a_setting_of_another_converter_has_no_effect_and_an_unknown_one_is_reported() -> None:
     assert findings_of({"value.converter.schema.registry.url": URL}) == []
     assert findings_of({"value.converter.schema.enable": "false"}) == [

@@ -86,6 +86,10 @@ def test_the_separator_keeps_its_blanks(separator: str) -> None:
     assert section({**AS_BYTES, "format.bytearray.separator": separator})["bytes"] == {"separator": separator}
 
 
+def test_a_separator_longer_than_a_manifest_has_cannot_be_converted() -> None:
+    assert len(findings_of({**AS_BYTES, "format.bytearray.separator": "x" * 65}, Severity.IMPOSSIBLE)) == 1
+
+
 def test_bytes_of_another_converter_are_reported() -> None:
     assert len(findings_of({**AS_BYTES, "value.converter": "org.apache.kafka.connect.storage.StringConverter"})) == 1
 
