@@ -36,8 +36,7 @@ class CoordinatorContext:
     clock in ms as of its last response, None if the host's clock is not compared with it. `steady_clock` returns ms
     from an arbitrary start; setting the host's clock does not affect it. `stop` is set when the driver has to end;
     pauses wait on it. With `publish_at_stop` it publishes its open objects before it ends. `registry` has the schemas
-    of
-    `spec.format.registry` and `spec.format.schema`.
+    of `spec.format.registry` and `spec.format.schema`.
     """
 
     s3: S3Settings
