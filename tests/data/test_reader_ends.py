@@ -136,22 +136,34 @@ def test_a_job_is_cancelled_while_its_reader_waits_for_kafka(
 # -- consumers -------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def seeks(jvm: Jvm, caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
+class Seeks(logging.Handler):
     """The offsets to which consumers were set, from the JVM's log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _, seek, where = record.getMessage().partition("Seeking to offset ")
+        if seek:
+            self.found.append(where)
+
+
+@pytest.fixture
+def seeks(jvm: Jvm) -> Iterator[Seeks]:
+    log, seeks = logging.getLogger("sink_job.spark.jvm"), Seeks()
+    level = log.level
+    log.addHandler(seeks)
+    log.setLevel(logging.DEBUG)
     jvm.log_seeks(True)
-
-    def found() -> list[str]:
-        parts = [message.partition("Seeking to offset ")[2] for message in caplog.messages]
-        return [part for part in parts if part]
-
-    with caplog.at_level(logging.DEBUG, "sink_job.spark.jvm"):
-        yield found
+    yield seeks
     jvm.log_seeks(False)
+    log.setLevel(level)
+    log.removeHandler(seeks)
 
 
 def test_a_consumer_continues_at_its_position_in_the_next_round(
-    engine: SparkEngine, jvm: Jvm, topics: Topics, topic: str, seeks: Callable[[], list[str]]
+    engine: SparkEngine, jvm: Jvm, topics: Topics, topic: str, seeks: Seeks
 ) -> None:
     topics.create(topic)
     before = jvm.consumers()
@@ -161,8 +173,8 @@ def test_a_consumer_continues_at_its_position_in_the_next_round(
         assert offsets(engine, tp, start, start + 10) == list(range(start, start + 10))
     assert offsets(engine, tp, 5, 7) == [5, 6]
     assert len(jvm.consumers() - before) == 1
-    wait_until(lambda: any(seek.startswith("5 ") for seek in seeks()), "the last seek", seconds=20)
-    assert [seek for seek in seeks() if tp.topic in seek] == [f"{offset} for partition {tp}" for offset in (0, 5)]
+    wait_until(lambda: f"5 for partition {tp}" in seeks.found, "the last seek", seconds=20)
+    assert [seek for seek in seeks.found if tp.topic in seek] == [f"{offset} for partition {tp}" for offset in (0, 5)]
 
 
 def test_there_is_one_consumer_for_each_concurrent_task(

@@ -133,7 +133,7 @@ def test_the_operators_properties_of_the_cluster_are_kept() -> None:
     assert "spark.driver.bindAddress" not in properties
 
 
-def test_executors_use_the_same_paths_of_connector_and_logging_as_the_driver() -> None:
+def test_executors_use_the_same_paths_of_kafkas_client_and_logging_as_the_driver() -> None:
     properties = cluster_conf(
         **{"spark.executor.extraClassPath": "/mine.jar", "spark.executor.extraJavaOptions": "-Da=b"}
     )
