@@ -79,7 +79,7 @@ def test_an_exception_in_mid_frame_is_reported_in_pythons_words(
 ) -> None:
     with pytest.raises(SinkError) as caught:
         run(engine, spark_tasks.raise_after_first, {large: (0, LARGE)})
-    assert str(caught.value) == "ValueError: after 1 records"
+    assert str(caught.value) == "ValueError: after a batch"
     wait_until(lambda: is_clean(jvm, engine), "the end of the readers", seconds=20)
 
 
