@@ -27,6 +27,12 @@ FORMATS = {"fastavro", "pyruhvro", "google", "ptars", "cbor2", "msgpack"}
 
 
 @pytest.fixture
+def sink_imports() -> tuple[str, ...]:
+    """The imports of the program itself are the subject."""
+    return ()
+
+
+@pytest.fixture
 def claimed(
     sink_fixture: SinkFixture,
     kafka: KafkaBroker,
