@@ -9,7 +9,7 @@ import unicodedata
 from typing import Any
 
 import jsonschema
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from s3sink_operator import names
@@ -205,8 +205,12 @@ POD_STATUS = st.fixed_dictionaries(
 )
 
 
+LONG_EVICTION = {"phase": "Failed", "reason": "Evicted", "message": "x" * 5_000}
+
+
 @settings(max_examples=60)
 @given(MODES, POD_STATUS, st.sampled_from(["Running", "Stopped"]))
+@example({"mode": "Local"}, LONG_EVICTION, "Running")
 def test_no_pod_status_fails_a_pass_or_makes_a_status_that_the_api_server_rejects(
     mode: Json, status: Json, state: str
 ) -> None:

@@ -27,6 +27,7 @@ from s3sink_operator.sizing.memory_sizing import Bounds, SizingState
 from s3sink_operator.status.memory_status import sizing_state
 from s3sink_operator.status.progress_model import MAX_MOST_LAGGING, SinkProgress
 from s3sink_operator.status.status_model import Attempt, Position, Retry, S3SinkStatus
+from s3sink_operator.status.status_update import MAX_MESSAGE
 from s3sink_operator.types import (
     FINALIZERS_KIND,
     REPLACEMENT_KIND,
@@ -193,7 +194,7 @@ def _end_entry(failure: PodFailure, at: int, status: S3SinkStatus) -> Attempt:
     return Attempt(
         end_time=at,
         reason=failure.reason,
-        message=failure.message,
+        message=failure.message[:MAX_MESSAGE],
         exit_code=failure.exit_code,
         **_resume_fields(failure.report, status.progress),
     )
@@ -257,7 +258,7 @@ def _record_failure(
         next_attempt_time=(now + pause) // 1000 * 1000,  # as the status keeps it
         category=failure.category,
         reason=failure.reason,
-        message=failure.message,
+        message=failure.message[:MAX_MESSAGE],
         component=component.value,
         failure_id=failure_id,
         spec_hash=None if revision is None else revision.spec_hash,
