@@ -83,11 +83,11 @@ def plain_jvm(jars: Sequence[Path], *, heap: int = 128 << 20) -> JavaGateway:
     `heap` is in bytes. The JVM ends after `gateway.shutdown()`, or with this process. Raises ConfigurationError if no
     Java is installed.
     """
-    spark_jars = _pyspark_jars()
-    py4j = next(spark_jars.glob("py4j-*.jar"))
+    folder = spark_jars()
+    py4j = next(folder.glob("py4j-*.jar"))
     port, token = launch_gateway(
         jarpath=str(py4j),
-        classpath=os.pathsep.join([*map(str, jars), str(spark_jars / "*")]),
+        classpath=os.pathsep.join([*map(str, jars), str(folder / "*")]),
         javaopts=[f"-Xmx{heap >> 20}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
         java_path=java_binary(),
         die_on_exit=True,
@@ -96,7 +96,8 @@ def plain_jvm(jars: Sequence[Path], *, heap: int = 128 << 20) -> JavaGateway:
     return JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
 
 
-def _pyspark_jars() -> Path:
+def spark_jars() -> Path:
+    """The jars directory of the Spark in use: in `$SPARK_HOME`, else in the PySpark package."""
     return Path(os.environ.get("SPARK_HOME") or pyspark_file().parent) / "jars"
 
 

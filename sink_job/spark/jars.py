@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.kafka.jvm import java_binary, pyspark_file
+from sink_job.kafka.jvm import java_binary, pyspark_file, spark_jars
 from sink_job.spark.cache import cache_dir
 from sink_job.spark.jar_table import Jar, jar_table
 
@@ -38,7 +38,7 @@ def client_jars(report: Report | None = None) -> list[Path]:
     cache once. `report` receives a progress line for a download (default: standard error). Raises `ConfigurationError`
     if a file does not have the pinned checksum, and `TransientError` if the download fails.
     """
-    for folder in (os.environ.get("S3SINK_JARS"), _spark_jars()):
+    for folder in (os.environ.get("S3SINK_JARS"), spark_jars()):
         present = _present(Path(folder), CLIENT) if folder else None
         if present is not None:
             return present
@@ -67,13 +67,6 @@ def cached_jars(name: str, jars: Sequence[Jar], title: str, *, report: Report | 
                         f"{jar.sha256}: check the mirror in S3SINK_MAVEN_ROOT"
                     )
     return [folder / jar.file_name for jar in jars]
-
-
-def _spark_jars() -> str:
-    """The jars directory of the Spark in use: in `$SPARK_HOME`, else in the PySpark package."""
-    if home := os.environ.get("SPARK_HOME"):
-        return str(Path(home) / "jars")
-    return str(pyspark_file().parent / "jars")
 
 
 def _present(folder: Path, jars: Sequence[Jar]) -> list[Path] | None:
