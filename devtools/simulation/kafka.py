@@ -13,7 +13,7 @@ from devtools.simulation.scheduler import Scheduler
 from sink_job.api.errors import DataLoss, SinkError, TopicNotFound, TransientError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import TopicInfo
-from sink_job.engine.types import Cancelled, Columns, ProcessorFactory, Range
+from sink_job.engine.types import ROW, Cancelled, Columns, ProcessorFactory, Range
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 """The type of the headers of a batch. No simulated record has headers."""
@@ -241,7 +241,7 @@ def _batch(log: SimulatedLog, offsets: Sequence[int], columns: Columns) -> pa.Re
 def _payload(values: Sequence[bytes | None], separator: bytes) -> dict[str, pa.Array]:
     if not separator:
         return {"value": pa.array(values, pa.binary())}
-    return {"row": pa.array([None if value is None else value + separator for value in values], pa.binary())}
+    return {ROW: pa.array([None if value is None else value + separator for value in values], pa.binary())}
 
 
 def _describe(offsets: Mapping[TopicPartition, int]) -> str:

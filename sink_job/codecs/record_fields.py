@@ -31,6 +31,7 @@ from sink_job.converters.base import (
     ValueConverter,
 )
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
+from sink_job.engine.types import payload
 from sink_job.records.fields import MISSING
 
 
@@ -158,8 +159,7 @@ class RecordFields:
         """The distinct schema ids of keys in a batch that the driver has not resolved yet."""
         if self._key is None:
             return ()
-        payload = batch.column("row" if "row" in batch.schema.names else "value")
-        keys = _without(batch.column("key"), arrow_columns.truths(payload.is_null()))
+        keys = _without(batch.column("key"), arrow_columns.truths(payload(batch).is_null()))
         return self._key.unresolved(keys, self._source(batch, tp))
 
     def _with_keys(self, converted: Converted, batch: pa.RecordBatch, tp: TopicPartition) -> Converted:

@@ -24,6 +24,15 @@ compaction), the iterator is empty.
 """
 
 
+ROW = "row"
+"""The column that a batch has in place of `value` if a separator was requested (`Columns.separator`)."""
+
+
+def payload(batch: pa.RecordBatch) -> pa.BinaryArray:
+    """The values of a batch, or its rows in their place. A null is a tombstone."""
+    return batch.column(ROW if ROW in batch.schema.names else "value")
+
+
 class TaskProcessor(Protocol):
     """Processes the topic-partitions of one task attempt, one after the other."""
 

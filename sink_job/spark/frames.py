@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from sink_job.engine.types import Columns
+from sink_job.engine.types import ROW, Columns
 
 HEAD = Struct("=32i")
 END, ERROR = -1, -2
@@ -117,7 +117,7 @@ class _Frame:
         self._records = records
 
     def batch(self, columns: Columns) -> pa.RecordBatch:
-        name = "row" if columns.separator else "value"
+        name = ROW if columns.separator else "value"
         arrays = {"offset": self._numbers(0, pa.int64()), name: self._strings(1, self._records)}
         readers: dict[str, Callable[[], pa.Array]] = {
             "timestamp": lambda: self._numbers(4, pa.int64()),

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow.arrays import Indices
+from sink_job.engine.types import payload
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.offset_checksum import gap_checksum
 from sink_job.ledger.staging import StagedDataLost
@@ -145,7 +146,7 @@ class PartitionWriter:
         unresolved = self._report.unresolved
         error = None if unresolved else stop
         while 0 < len(unresolved) < MAX_UNRESOLVED and (batch := next(remaining, None)) is not None:
-            self._report.add_unresolved(self._attempt.pipeline.unresolved(batch, self._tp), batch.column("value"))
+            self._report.add_unresolved(self._attempt.pipeline.unresolved(batch, self._tp), payload(batch))
         if self._task.close and not unresolved:
             self._apply_steps(self._rotator.close_all(), None)
         return self._result(error)
@@ -161,7 +162,7 @@ class PartitionWriter:
             if stop is not None:
                 return RejectedRecord(stop.offset, stop.message)
             if prepared.unresolved:
-                self._report.add_unresolved(prepared.unresolved, batch.column("value").slice(len(rows)))
+                self._report.add_unresolved(prepared.unresolved, payload(batch).slice(len(rows)))
                 return RejectedRecord(batch.column("offset")[len(rows)].as_py(), "its schema is not resolved yet")
         return None
 

@@ -26,6 +26,7 @@ from sink_job.connect.schema import Schema, schema_id
 from sink_job.converters.base import BatchSource, Converted, RowConverter, SchemaColumn, SchemaConverter, ValueConverter
 from sink_job.converters.projection import ProjectingConverter
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
+from sink_job.engine.types import ROW
 from sink_job.envelope.envelope import Envelopes, envelopes
 from sink_job.formats.base import ObjectEncoder, RowEncoder
 from sink_job.formats.compression import Compression, Uncompressed, compression_of
@@ -40,9 +41,6 @@ from sink_job.rotation.types import ObjectId
 from sink_job.writer.container_schemas import ContainerSchemas, without_schema
 from sink_job.writer.projection import BatchProjection, ProjectionRules
 from sink_job.writer.schema_stores import SchemaStores
-
-ROW = "row"
-"""The column of values with the separator after them (`Columns.separator`)."""
 
 MAX_REASON = 1000
 """Maximum length of the reason for a rejection. It can quote a schema or a value."""

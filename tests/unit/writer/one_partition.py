@@ -14,7 +14,7 @@ from sink_job.api.enums import OnNullValue
 from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.converters.base import ValueConverter
+from sink_job.converters.base import SchemaTable, ValueConverter
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.staging import StagingReader, StagingWriter
 from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, PartitionState, SourceRange
@@ -25,6 +25,7 @@ from sink_job.tasks.parameters import RoundParameters
 from sink_job.tasks.write import TaskInput, TaskResult
 from sink_job.writer.partition_writer import PartitionWriter
 from sink_job.writer.record_pipeline import RecordPipeline
+from sink_job.writer.schema_stores import SchemaStores
 from sink_job.writer.task_attempt import TaskAttempt
 
 TP = TopicPartition("log", 0)
@@ -66,10 +67,11 @@ class OnePartition:
     converter: ValueConverter | None = None
     """In place of the converter of the settings."""
     tolerant: bool = False
+    registered: SchemaTable | None = None
 
     @property
     def pipeline(self) -> RecordPipeline:
-        pipeline = RecordPipeline.of(self.object_settings, ErrorsSpec())
+        pipeline = RecordPipeline.of(self.object_settings, ErrorsSpec(), SchemaStores(self.registered))
         return pipeline if self.converter is None else replace(pipeline, converter=self.converter)
 
     def round(self, now: int, values: Sequence[bytes], *, close: bool = False) -> TaskResult:

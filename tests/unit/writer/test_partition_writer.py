@@ -5,7 +5,7 @@ The converter of most tests is a simple one: a value begins with the id of its s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from sink_job.api.enums import SchemaCompatibility
 from sink_job.api.spec import ObjectSettings
+from sink_job.codecs.required_columns import task_columns
 from sink_job.connect.schema import Schema, SchemaType, schema_id
 from sink_job.converters.base import BatchSource, Converted, SchemaColumn
 from sink_job.ledger.offset_checksum import checksum
@@ -26,11 +27,19 @@ from sink_job.writer.partition_writer import MAX_REJECTED, moved, rotation_state
 from sink_job.writer.row_selection import group_by_id, select_rows
 from tests.support.synthetic_log import SyntheticLog
 from tests.unit.rotation.settings import object_settings
+from tests.unit.writer import one_partition
 from tests.unit.writer.one_partition import TP, OnePartition, batches
 from tests.unit.writer.tasks import Tasks
 
 FIRST, SECOND = (Schema(SchemaType.STRUCT, name="Flight", version=version) for version in (1, 2))
 ONE, TWO = schema_id(FIRST), schema_id(SECOND)
+
+
+class NoneResolved:
+    """A table of schemas of which the driver has resolved none."""
+
+    def find(self, topic: str, schema_id: str) -> None:
+        return None
 
 
 @dataclass
@@ -147,6 +156,32 @@ def test_the_range_ends_before_the_first_record_whose_schema_is_not_resolved() -
     result = one.round(0, values("1123"))
     assert (result.state.next, result.error) == (3, None)
     assert objects(one) == [(ONE, 0, 1, 2), (TWO, 2, 2, 1)]
+
+
+def test_the_unresolved_schema_ids_of_keys_beside_rows_of_plain_json_are_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = object_settings(
+        partitioner={"type": "Field", "fields": ["$key.id"]},
+        format={"keyConverter": "Avro"},
+        wire_format={"type": "Confluent", "subjects": "TopicName", "idIn": "Either"},
+    )
+    assert task_columns(given).separator == b"\n"
+
+    def rows(first: int, values: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
+        for number, value in enumerate(values, first):
+            columns = {
+                "offset": pa.array([number], pa.int64()),
+                "row": pa.array([value + b"\n"], pa.binary()),
+                "key": pa.array([b"\0" + number.to_bytes(4) + b"x"], pa.binary()),
+                "headers": pa.array([None], pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+            }
+            yield pa.RecordBatch.from_pydict(columns)
+
+    monkeypatch.setattr(one_partition, "batches", rows)
+    result = OnePartition(given, registered=NoneResolved()).round(0, [b"1", b"2", b"3"])
+    assert (result.state.next, result.error) == (0, None)
+    assert result.unresolved == (("log", "key-0"), ("log", "key-1"), ("log", "key-2"))
 
 
 def test_the_rest_of_the_range_is_searched_for_further_unresolved_ids() -> None:
