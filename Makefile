@@ -28,7 +28,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock crd golden chart demo demo-up demo-down demo-cluster recording test test-fast test-cluster prepare-cluster \
-	prepare-test coverage chaos fuzz mutate lint lint-workflows docs format bench bench-operator clean
+	prepare-test coverage chaos fuzz mutate soak lint lint-workflows docs format bench bench-operator clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ coverage: setup ## branch coverage of the fast tests, with the minimum of pyproj
 
 chaos: setup ## whole sinks in simulated time under random faults for an hour (ARGS="--minutes 5 --seed N", ARGS=--real)
 	@$(BIN)/python -m devtools.chaos $(ARGS)
+
+soak: setup ## load for 8 hours with restarts and edits; fails if memory, open files or consumers grow (ARGS="--hours 1")
+	@$(BIN)/python -m devtools.soak $(ARGS)
 
 fuzz: setup ## random and mutated values and schemas for each converter (ARGS="--converter Avro --seconds 600 --seed N")
 	@$(BIN)/python -u -m devtools.fuzz $(ARGS)

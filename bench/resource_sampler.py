@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from devtools.processes import proportional_set_size
+
 _PROC = Path("/proc")
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -83,7 +85,7 @@ class Sampler:
                 role, resident = found
                 rss[role] = rss.get(role, 0) + resident
                 if role not in self._servers and self._samples % _PSS_EVERY == 0:
-                    pss += _pss(entry)
+                    pss += proportional_set_size(entry)
         cpu: dict[str, float] = {}
         for role, seconds in self._cpu.values():
             cpu[role] = cpu.get(role, 0.0) + seconds
@@ -111,16 +113,6 @@ class Sampler:
         if pid == self._root:
             return "driver"
         return "jvm" if name == "java" else "workers"
-
-
-def _pss(entry: Path) -> int:
-    try:
-        for line in (entry / "smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) << 10
-    except OSError:
-        pass
-    return 0
 
 
 def spent(before: Sample, after: Sample) -> dict[str, float]:

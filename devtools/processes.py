@@ -84,6 +84,20 @@ def in_session(session: int) -> list[int]:
     return found
 
 
+def proportional_set_size(process: Path) -> int:
+    """The memory of a process in bytes with its share of shared pages (PSS); `process` is its folder in /proc.
+
+    0 if it has ended.
+    """
+    try:
+        for line in (process / "smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) << 10
+    except OSError:
+        pass
+    return 0
+
+
 def signal_session(session: int, signal_number: int) -> None:
     """Sends a signal to every process of `session`."""
     for pid in in_session(session):
