@@ -98,7 +98,7 @@ class Soak:
             time.sleep(_SETTLE_S)
             self._conclude()
         except (Problem, AssertionError, RuntimeError) as error:
-            self._problem(str(error))
+            self.problems.append(str(error))
         finally:
             self._loader.close()
             self.steady.close()
@@ -115,9 +115,6 @@ class Soak:
 
     def log(self, line: str) -> None:
         print(f"[{time.monotonic() - self._started:7.1f} s] {line}", flush=True)
-
-    def _problem(self, what: str) -> None:
-        self.problems.append(what)
 
     def _load(self) -> None:
         """Load, samples and restarts until the time is over."""
@@ -182,7 +179,8 @@ class Soak:
         }
         report.with_suffix(".json").write_text(json.dumps(figures, indent=1) + "\n")
         rows = [
-            f"| {each.figure} | {each.first:,.0f} | {each.last:,.0f} | {_extremes(self, each)} |" for each in growths
+            f"| {each.figure} | {each.first:,.0f} | {each.last:,.0f} | {_extremes(self.steady.series[each.figure])} |"
+            for each in growths
         ]
         lines = [
             f"`python -m devtools.soak --hours {self._args.hours:g} --rate {self._args.rate} --seed {self.seed}`",
@@ -197,8 +195,7 @@ class Soak:
         report.with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
-def _extremes(soak: Soak, of: Growth) -> str:
-    values = soak.steady.series[of.figure]
+def _extremes(values: Sequence[float]) -> str:
     return f"{min(values):,.0f} to {max(values):,.0f}"
 
 
