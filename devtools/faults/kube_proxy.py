@@ -156,7 +156,7 @@ class KubeFaults(Relay[Call]):
         super().__init__(server)
         self._frozen: set[str] = set()
         self._thieves: list[tuple[str, Callable[[Json], bool]]] = []
-        self._breaks = 0
+        self._open_watches: set[asyncio.Future[None]] = set()
         self._lists: dict[str, bytes] = {}
 
     # --- counting
@@ -196,7 +196,7 @@ class KubeFaults(Relay[Call]):
 
     def break_watches(self) -> None:
         """Every open watch ends in the middle, as when a load balancer gives up; new ones pass."""
-        self._breaks += 1
+        self._loop.call_soon_threadsafe(self._interrupt)
 
     # --- the relay's parts
 
@@ -238,21 +238,29 @@ class KubeFaults(Relay[Call]):
         event = json.loads(line)
         return any(matches(event) for matches in thieves)
 
+    def _interrupt(self) -> None:
+        for each in self._open_watches:
+            if not each.done():
+                each.set_result(None)
+
     async def _unless_broken(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """The same chunks; `ConnectionResetError` once watches are broken or nothing passes any more."""
-        breaks = self._breaks
-        while True:
-            chunk = asyncio.ensure_future(anext(body, b""))
-            try:
-                while not chunk.done():
-                    await asyncio.wait({chunk}, timeout=_POLL_SECONDS)
-                    if self._refusing or self._breaks != breaks:
+        broken = self._loop.create_future()
+        self._open_watches.add(broken)
+        try:
+            while True:
+                chunk = asyncio.ensure_future(anext(body, b""))
+                try:
+                    await asyncio.wait({chunk, broken}, return_when=asyncio.FIRST_COMPLETED)
+                    if self._refusing or broken.done():
                         raise ConnectionResetError("the watch is broken by the test")
-            finally:
-                chunk.cancel()
-            if not chunk.result():
-                return
-            yield chunk.result()
+                finally:
+                    chunk.cancel()
+                if not chunk.result():
+                    return
+                yield chunk.result()
+        finally:
+            self._open_watches.discard(broken)
 
 
 async def _chunk_data(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

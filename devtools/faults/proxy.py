@@ -193,6 +193,7 @@ class Relay(ABC, Generic[R]):
         """Closes every connection without a reply, as if the network were down."""
         with self._changed:
             self._refusing = True
+        self._loop.call_soon_threadsafe(self._interrupt)
 
     def resume(self) -> None:
         """Lets requests pass again after `refuse` or a `Kill`, and removes all rules."""
@@ -330,6 +331,9 @@ class Relay(ABC, Generic[R]):
         """The chunks of a streamed body that are sent to the client."""
         return body
 
+    def _interrupt(self) -> None:
+        """Called in the proxy's thread when nothing passes any more: ends replies that wait for their server."""
+
     def _arrived(self, head: Head) -> R | None:
         with self._changed:
             if self._refusing:
@@ -360,6 +364,7 @@ class Relay(ABC, Generic[R]):
             if rule and isinstance(rule.fault, Kill):
                 rule.fault()
                 self._refusing = True
+                self._interrupt()
             self._changed.notify_all()
         match rule.fault if rule else None:
             case Reply() as answer:
@@ -429,7 +434,7 @@ def _ignore_error(task: asyncio.Task[None]) -> None:
 
 
 def _trusting_all() -> ssl.SSLContext:
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without the system's authorities, which take long to load
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
