@@ -15,6 +15,8 @@ CHARTS_CRD := $(wildcard charts/s3sink-operator/files/crd.yaml)
 PYTEST = $(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder
 # Every test is in exactly one of `make test` and `make test-cluster`: tests/unit/test_levels.py.
 CLUSTER := cluster or e2e
+# They have no such test, so `make test-cluster` does not import them.
+WITHOUT_CLUSTER := data model operator simulation unit
 FAST := not data and not spark and not model and not site and not cluster and not e2e
 # The first seed of the tests' simulated worlds; S3SINK_SEED=... runs the same ones again.
 ifndef S3SINK_SEED
@@ -59,7 +61,7 @@ test: prepare-test ## all tests but those of test-cluster: unit, model, simulati
 	@$(PYTEST) -m "not ($(CLUSTER))" $(ARGS)
 
 test-cluster: prepare-cluster ## the tests on a real Kubernetes API server, of the chart and the images, and on a real node
-	@$(PYTEST) -m "$(CLUSTER)" $(ARGS)
+	@$(PYTEST) -m "$(CLUSTER)" $(addprefix --ignore=tests/,$(WITHOUT_CLUSTER)) $(ARGS)
 
 prepare-test: # what `make test` needs
 	@$(SETUP) s3-server schema-registry jars class-archive kafka-classes docs

@@ -57,6 +57,15 @@ def test_a_test_of_any_markers_is_in_exactly_one_of_test_and_test_cluster(marker
     assert [selects(selection(target), markers) for target in ("test", "test-cluster")].count(True) == 1
 
 
+def test_no_folder_that_test_cluster_does_not_import_has_a_test_of_a_cluster() -> None:
+    (command,) = pytest_commands("test-cluster")
+    folders = re.findall(r" --ignore=(\S+)", command)
+    assert "tests/unit" in folders
+    marked = re.compile(r"\bmark\.(cluster|e2e)\b")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    assert [str(file) for file in files if marked.search(file.read_text())] == []
+
+
 def test_the_fast_tests_are_a_part_of_make_test() -> None:
     fast, whole = selection("test-fast"), selection("test")
     assert all(selects(whole, markers) for markers in marker_sets() if selects(fast, markers))
