@@ -6,14 +6,10 @@ from collections.abc import Callable
 
 from sink_job.api.enums import OutputFormat
 from sink_job.api.sections.format_section import AvroSpec, FormatSpec, ParquetSpec
-from sink_job.avro.container import AvroContainer, avro_codec
-from sink_job.avro.from_connect import avro_schema
 from sink_job.connect.field_ids import FieldIds
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Schema
 from sink_job.formats.base import ObjectEncoder
-from sink_job.parquet.container import ParquetContainer, parquet_codec
-from sink_job.parquet.table_reader import ParquetTableReader
 
 EncoderOfKey = Callable[[str], ObjectEncoder]
 """key of an object -> its encoder."""
@@ -33,6 +29,9 @@ def datum_settings(settings: FormatSpec) -> DatumSettings:
 
 
 def _avro(settings: FormatSpec, schema: Schema) -> EncoderOfKey:
+    from sink_job.avro.container import AvroContainer, avro_codec
+    from sink_job.avro.from_connect import avro_schema
+
     text = avro_schema(schema, datum_settings(settings))
     codec = avro_codec(settings)
     block_size = (settings.avro or AvroSpec()).block
@@ -40,6 +39,9 @@ def _avro(settings: FormatSpec, schema: Schema) -> EncoderOfKey:
 
 
 def _parquet(settings: FormatSpec, schema: Schema, ids: FieldIds | None) -> EncoderOfKey:
+    from sink_job.parquet.container import ParquetContainer, parquet_codec
+    from sink_job.parquet.table_reader import ParquetTableReader
+
     parquet = settings.parquet or ParquetSpec()
     encoder = ParquetContainer(
         ParquetTableReader(schema, datum_settings(settings), ids, dictionaries=True),

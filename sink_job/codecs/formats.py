@@ -14,7 +14,6 @@ import pyarrow as pa
 from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.api.sections.format_section import BytesSpec, FormatSpec
 from sink_job.api.spec import ObjectSettings
-from sink_job.avro.container import avro_codec
 from sink_job.formats.base import RowEncoder
 from sink_job.formats.compression import compression_of
 from sink_job.formats.datum_rows import LengthPrefixed
@@ -68,5 +67,7 @@ def _library(settings: FormatSpec) -> str | None:
     if settings.output is OutputFormat.PARQUET:
         return f"pyarrow {pa.__version__}"
     if settings.output is OutputFormat.AVRO:
+        from sink_job.avro.container import avro_codec
+
         return avro_codec(settings).library
     return compression_of(settings).library

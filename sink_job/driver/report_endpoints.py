@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sink_job.api.report import Report, RunState
 from sink_job.coordinator.progress import Progress
-from sink_job.driver import metrics
 from sink_job.driver.liveness import HEARTBEAT_TIMEOUT_S, QUIET_S, Heartbeat
 from sink_job.driver.process_memory import peak_rss
 from sink_job.driver.report_server import JSON, TEXT, Answer, Routes
@@ -35,6 +34,8 @@ class ReportEndpoints:
 
     def routes(self, s3: S3Client) -> Routes:
         """The answers by path. `s3` is the client of the driver, whose requests are counted."""
+        from sink_job.driver import metrics
+
         collector = metrics.ReportCollector(
             report=self.report,
             lost=lambda: self._progress.lost_offsets,

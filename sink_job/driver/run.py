@@ -25,6 +25,7 @@ from sink_job.api.enums import IsolationLevel
 from sink_job.api.report import Failure, Report
 from sink_job.api.report_access import AT_STOP, REPORT_TOKEN_VARIABLE
 from sink_job.api.spec import Sink
+from sink_job.codecs.modules import task_modules
 from sink_job.coordinator.activity import WINDOW_MS
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
@@ -240,6 +241,7 @@ class _Run:
             cores=self.tasks.cores,
             heap=self.tasks.memory.heap if alone else memory_budget.heap_beside_executors(self.options.memory),
             conf=self.sink.spec.spark_conf,
+            task_modules=task_modules(self.sink.spec.format),
             cluster=self.tasks.cluster,
         )
 

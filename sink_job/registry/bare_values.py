@@ -12,12 +12,8 @@ from sink_job.api.enums import ConverterType
 from sink_job.api.errors import ConfigurationError, TransientError
 from sink_job.api.sections.format_section import FormatSpec
 from sink_job.api.sections.schema_section import LANGUAGES, text_id
-from sink_job.avro.to_connect import connect_schema, parse_registered
-from sink_job.codecs.schema_check import check_values
 from sink_job.connect.errors import InvalidSchema, rejecting
 from sink_job.connect.schema import RegisteredSchema
-from sink_job.json.json_schema.to_connect import json_connect_schema
-from sink_job.json.typed.schema_source import language_of
 from sink_job.registry.base import SchemaRegistry
 
 
@@ -58,6 +54,8 @@ def bare_value_schema(settings: FormatSpec) -> RegisteredSchema | None:
     try:
         found = _registered(settings.converter, schema.text)
         if settings.converter is ConverterType.JSON:
+            from sink_job.codecs.schema_check import check_values
+
             check_values(found, settings)
         else:
             _check(found, schema.message)
@@ -72,15 +70,23 @@ def _registered(converter: ConverterType, text: str) -> RegisteredSchema:
     """Raises InvalidSchema if the text of a schema of JSON values is in no known language."""
     language = LANGUAGES[converter]
     found = RegisteredSchema(text_id(language, text), language, text)
-    return structs.replace(found, language=language_of(text)) if converter is ConverterType.JSON else found
+    if converter is not ConverterType.JSON:
+        return found
+    from sink_job.json.typed.schema_source import language_of
+
+    return structs.replace(found, language=language_of(text))
 
 
 def _check(schema: RegisteredSchema, message: str | None) -> None:
     """Raises InvalidSchema if the schema is not valid, or lacks the Protobuf message `message`, and TransientError."""
     match schema.language:
         case "AVRO":
+            from sink_job.avro.to_connect import connect_schema, parse_registered
+
             connect_schema(parse_registered(schema))
         case "JSON":
+            from sink_job.json.json_schema.to_connect import json_connect_schema
+
             json_connect_schema(schema)
         case _:
             _check_message(schema, message)
@@ -88,7 +94,7 @@ def _check(schema: RegisteredSchema, message: str | None) -> None:
 
 def _check_message(schema: RegisteredSchema, message: str | None) -> None:
     from sink_job.protobuf import to_connect as protobuf_to_connect
-    from sink_job.protobuf.compiler import compile_schema  # slow; other schemas do not need it
+    from sink_job.protobuf.compiler import compile_schema
     from sink_job.protobuf.files import ProtobufFiles
 
     assert message is not None, "a manifest names the message"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import sink_job
 from sink_job.api.errors import ConfigurationError
+from sink_job.spark.daemon import MODULES_VARIABLE
 from sink_job.spark.executor_log import MAX_FAILURES, OF_USER, UNLIMITED
 from sink_job.spark.executor_pods import ExecutorConfig
 from sink_job.spark.jars import archive_path
@@ -56,6 +57,7 @@ _DEFAULTS = {
 _DRIVER_OPTIONS, _EXECUTOR_OPTIONS = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
 _DRIVER_CLASSES, _EXECUTOR_CLASSES = "spark.driver.extraClassPath", "spark.executor.extraClassPath"
 _PYTHON_PATH = "spark.executorEnv.PYTHONPATH"
+_TASK_MODULES = f"spark.executorEnv.{MODULES_VARIABLE}"
 
 # The objects of a reader are short-lived: a collector with concurrent marking needs a third more CPU time.
 _GARBAGE_COLLECTION = ("-XX:+UseParallelGC",)
@@ -78,6 +80,7 @@ class SparkSettings:
     `heap`: heap of the driver's JVM, in bytes.
     `temp_dir`: parent of the directory for Spark's files; None: the system's temporary directory.
     `conf`: the user's Spark properties.
+    `task_modules`: what Python workers import before the first task, beside what the tasks of every sink need.
     `cluster`: executor pods, whose image has the same files at the same paths; None: local mode.
     """
 
@@ -87,6 +90,7 @@ class SparkSettings:
     heap: int = 640 << 20
     temp_dir: Path | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    task_modules: Sequence[str] = ()
     cluster: ExecutorConfig | None = None
 
 
@@ -113,6 +117,7 @@ def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path
             f"-Djava.io.tmpdir={folder}",
         ),
         "spark.local.dir": str(folder),
+        _TASK_MODULES: " ".join(settings.task_modules),
         _PYTHON_PATH: os.pathsep.join(filter(None, [_packages(), properties.get(_PYTHON_PATH)])),
     }
 

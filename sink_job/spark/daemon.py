@@ -9,11 +9,15 @@ which restores its state in the child (pthread_atfork). Spark sets OMP_NUM_THREA
 """
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from pathlib import Path
+
+MODULES_VARIABLE = "S3SINK_TASK_MODULES"
+"""Environment variable with the names of the modules that the sink's tasks need, separated by spaces."""
 
 _PRELOADED = ("pyspark.worker", "sink_job.spark.task", "sink_job.writer.preloaded", "encodings.idna")
 
@@ -55,7 +59,7 @@ def forget_archives() -> None:
 def preload() -> None:
     """Imports what a task needs, and takes it out of the view of the garbage collector: the workers then leave these
     pages unchanged."""
-    for module in _PRELOADED:
+    for module in (*_PRELOADED, *os.environ.get(MODULES_VARIABLE, "").split()):
         import_module(module)
     leave_out_pandas()
     gc.collect()

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from sink_job.api import enums
+from sink_job.api.sections.format_section import FormatSpec
 from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
@@ -27,7 +28,6 @@ from sink_job.converters.base import BatchSource, Converted, RowConverter, Schem
 from sink_job.converters.projection import ProjectingConverter
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
 from sink_job.engine.types import ROW
-from sink_job.envelope.envelope import Envelopes, envelopes
 from sink_job.formats.base import ObjectEncoder, RowEncoder
 from sink_job.formats.compression import Compression, Uncompressed, compression_of
 from sink_job.formats.datum_rows import ConcatenatedBlocks
@@ -41,6 +41,9 @@ from sink_job.rotation.types import ObjectId
 from sink_job.writer.container_schemas import ContainerSchemas, without_schema
 from sink_job.writer.projection import BatchProjection, ProjectionRules
 from sink_job.writer.schema_stores import SchemaStores
+
+if TYPE_CHECKING:
+    from sink_job.envelope.envelope import Envelopes
 
 MAX_REASON = 1000
 """Maximum length of the reason for a rejection. It can quote a schema or a value."""
@@ -131,7 +134,7 @@ class RecordPipeline:
             reads_headers=schemas is not None and schemas.needs_headers,
             projection=_projection(object_settings, stores),
             containers=_containers(object_settings, stores),
-            envelopes=envelopes(object_settings.format),
+            envelopes=_envelopes(object_settings.format),
         )
 
     def with_stores(self, stores: SchemaStores) -> RecordPipeline:
@@ -363,3 +366,12 @@ def _schema_names(schemas: SchemaColumn | None) -> SchemaNames | None:
 
 def _shortened(reason: str) -> str:
     return reason if len(reason) <= MAX_REASON else f"{reason[: MAX_REASON - 1]}…"
+
+
+def _envelopes(settings: FormatSpec) -> Envelopes | None:
+    """The envelope of a sink; None if its objects contain values alone, which most do."""
+    if not settings.envelope:
+        return None
+    from sink_job.envelope.envelope import envelopes
+
+    return envelopes(settings)

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from sink_job.api.sections.schema_section import INFERRED_ID
 from sink_job.connect.limits import deeper
-from sink_job.json.typed.converter import json_object
 from sink_job.json.typed.inference import SampledValues
 
 MAX_RECORDS: Final = 10_000
@@ -45,6 +44,8 @@ class SchemaSample:
     def _add(self, observed: SampledValues, value: bytes) -> None:
         self._records += 1
         self._bytes += len(value)
+        from sink_job.json.typed.converter import json_object
+
         found = json_object(value)
         if found is not None:
             observed.add(found)

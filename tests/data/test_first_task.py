@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -11,9 +12,11 @@ from dataclasses import dataclass, replace
 import pytest
 
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.codecs.modules import task_modules
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.engine.types import Columns, ProcessorFactory, Range
+from sink_job.spark.daemon import MODULES_VARIABLE
 from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import InlineEngine, SyntheticLog
 
@@ -58,5 +61,7 @@ def test_the_first_task_of_a_worker_imports_nothing(sink_fixture: SinkFixture) -
     driver = sink_fixture.driver(log, StopCondition(until_caught_up=True), flush_size=10, paths=True)
     engine = RecordingEngine(log)
     Coordinator(driver.sink, replace(driver.context, engine=engine), driver.stop_condition, driver.progress).run()
-    worker = subprocess.run([sys.executable, "-c", _WORKER], input=engine.job, capture_output=True, check=False)
+    environment = os.environ | {MODULES_VARIABLE: " ".join(task_modules(driver.sink.spec.format))}
+    command = [sys.executable, "-c", _WORKER]
+    worker = subprocess.run(command, input=engine.job, env=environment, capture_output=True, check=False)
     assert (worker.returncode, worker.stdout, worker.stderr) == (0, b"\n", b"")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sink_job.api import enums
 from sink_job.api.sections.schema_section import INFERRED_ID
@@ -15,12 +16,14 @@ from sink_job.connect.field_names import names_equal_but_case
 from sink_job.connect.schema import RegisteredSchema, registry_schema_id
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
 from sink_job.coordinator.context import CoordinatorContext
-from sink_job.coordinator.schemas.schema_inference import SchemaInferrer
 from sink_job.coordinator.schemas.schema_resolver import SchemaResolver
 from sink_job.ledger.schemas.schema_store import SchemaStore
 from sink_job.ledger.schemas.schema_table import KnownSchemas
 from sink_job.s3 import S3Client
 from sink_job.tasks.write import TaskResult
+
+if TYPE_CHECKING:
+    from sink_job.coordinator.schemas.schema_inference import SchemaInferrer
 
 
 class RoundSchemas:
@@ -44,6 +47,8 @@ class RoundSchemas:
                 clock=time.monotonic,
             )
         if sink.spec.format.inference is enums.SchemaInference.ONCE:
+            from sink_job.coordinator.schemas.schema_inference import SchemaInferrer
+
             self._inference = SchemaInferrer(store, sink.spec.format)
 
     def known(self) -> KnownSchemas:

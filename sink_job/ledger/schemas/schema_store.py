@@ -23,7 +23,6 @@ import msgspec
 
 from sink_job.api.errors import RegistryChanged, TransientError
 from sink_job.api.sections.schema_section import INFERRED_ID, TEXT_PREFIX
-from sink_job.avro.comparison import is_same_avro
 from sink_job.connect.schema import RegisteredSchema, registry_schema_id, shown_schema_id
 from sink_job.ledger import files
 from sink_job.s3 import Conflict, PreconditionFailed, S3Client, S3Outcome
@@ -205,7 +204,11 @@ def is_same_schema(one: RegisteredSchema, other: RegisteredSchema) -> bool:
     """
     if one.language != other.language:
         return False
-    return _contents(one) == _contents(other) or (one.language == "AVRO" and is_same_avro(one, other))
+    if _contents(one) == _contents(other) or one.language != "AVRO":
+        return _contents(one) == _contents(other)
+    from sink_job.avro.comparison import is_same_avro
+
+    return is_same_avro(one, other)
 
 
 def schemas_folder(root: str, topic: str) -> str:
