@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.data import Cases, fill
 from devtools.kafka import KafkaBroker
 from devtools.s3 import S3Server, VersityGW
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 
 BUCKET = "bench"
 

@@ -29,7 +29,7 @@ from sink_job.coordinator.progress import Progress
 from sink_job.driver.machine import memory_of, owner_of
 from sink_job.engine.types import Columns, Range, stateless
 from sink_job.kafka.admin import JavaKafkaAdmin
-from sink_job.kafka.jvm import new_instance
+from sink_job.kafka.java_classes import new_instance
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.registry.client import open_schemas
 from sink_job.registry.settings import RegistrySettings

@@ -1,4 +1,4 @@
-"""Prepares Spark's files for the job image: Kafka's client among Spark's jars, and the CDS archive of its classes.
+"""Prepares the JVM's files of the job image: Kafka's client among Spark's jars, the CDS archive, the sink's classes.
 
 The build of the image runs `prepare_image.py FOLDER`. The files below FOLDER have their paths below /, which makes them
 a separate layer. The JVM checks the archive by the times of its files, and layers store whole seconds, so the files get
@@ -25,7 +25,8 @@ def main(folder: Path) -> None:
     os.environ.pop("S3SINK_JARS", None)  # now the files are where drivers find them
     for jar in jars:
         os.utime(jar, (0, 0))
-    for file in [*jars, build_cds_archive()]:
+    archive = build_cds_archive()
+    for file in [*jars, archive, *archive.parent.glob("*.jar")]:
         copy = folder / file.relative_to("/")
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, copy)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from devtools.go_progress import BuildProgress
 from devtools.processes import ServerFailedError
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 
 REPORT_INTERVAL_S = 5.0
 Report = Callable[[str], None]

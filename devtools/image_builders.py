@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from devtools.kube.host_packages import Machine, find_program, require
 from devtools.processes import ServerFailedError
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 from sink_job.spark.jars import client_jars
 
 _SUITE = "bookworm"

@@ -23,7 +23,7 @@ from typing import IO
 
 from devtools.image_builders import Builder, builder_here, reason_against, say
 from devtools.processes import ServerFailedError
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGETS = ("operator", "job")

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from devtools.certificates import Certificate
 from devtools.jars import KAFKA_VERSION, broker_class_path
 from devtools.processes import LOOPBACK, Process, ServerFailedError, accepts_connections, free_ports, wait_until
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 
 _START_SECONDS = 120
 _LARGEST_RECORD = 16 << 20

@@ -125,7 +125,7 @@ def _install(words: list[str | Path], report: Report, env: dict[str, str]) -> No
 
 def _uv(report: Report) -> Path:
     """The uv of tools/uv.lock, in the cache; StepFailedError where pip cannot install it."""
-    from sink_job.spark.cache import cache_dir
+    from sink_job.engine.cache import cache_dir
 
     digest = hashlib.sha256(UV_LOCK.read_bytes()).hexdigest()[:12]
     folder = cache_dir() / f"uv-{digest}"
@@ -181,7 +181,7 @@ def main() -> int:
 
 def _cache_problem() -> str | None:
     """Why nothing can be written into the cache, and what to do; None if it can."""
-    from sink_job.spark.cache import cache_dir
+    from sink_job.engine.cache import cache_dir
 
     folder = cache_dir()
     try:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from devtools.processes import ServerFailedError
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 
 _LOCK = Path(__file__).resolve().parents[2] / "tools" / "docs.lock"
 # The published file, 5 MB, is too large for the repository. npm fetches it, with the registry and proxy of the user.

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from devtools.go_tool import build_go, building, go_version, locked
 from devtools.processes import ServerFailedError
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 
 KUBECONFORM_MODULE = "github.com/yannh/kubeconform/cmd/kubeconform"
 KUBECONFORM_VERSION = "v0.8.0"

@@ -17,7 +17,7 @@ from devtools.images import Image
 from devtools.kube.host_packages import cni_folder, find_program
 from devtools.kube.node_namespaces import NodeNamespaces
 from devtools.processes import Process, ServerFailedError, wait_until
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 
 _STORES = 4
 _NAMESPACE = "k8s.io"

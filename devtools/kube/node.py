@@ -28,7 +28,7 @@ from devtools.kube.containerd import Containerd, image_store
 from devtools.kube.control_plane import CONTROLLERS, ControlPlane, write_kubeconfig
 from devtools.kube.node_namespaces import NodeNamespaces, node_namespaces
 from devtools.processes import Process, ServerFailedError, in_session, wait_until
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 
 NODE = "node-1"
 _NODE_CONTROLLERS = (

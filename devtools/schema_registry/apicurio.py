@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 
 from devtools.go_tool import locked
 from devtools.processes import LOOPBACK, Process, ServerFailedError, free_ports, wait_until
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 
 VERSION: Final = "3.3.3"
 _ARTIFACT: Final = f"io.apicurio:apicurio-registry-app:{VERSION}:tar.gz:all"

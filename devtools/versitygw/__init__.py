@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from devtools.go_tool import build_go, building, go_version, locked
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 
 _SOURCES = Path(__file__).parent / "src"
 _SOURCE_FILES = ("main.go", "go.mod", "go.sum")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.parse import unquote_plus
 
 from py4j.java_gateway import JavaGateway
@@ -21,11 +21,16 @@ from sink_job.api.errors import AccessDenied, ConfigurationError, SinkError, Top
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.kafka.errors import domain_error, parse_chain
-from sink_job.kafka.jvm import new_instance
+from sink_job.kafka.java_classes import new_instance
 from sink_job.kafka.properties import KafkaProperties
 
 _MIN_TIMEOUT_MS = 1_000
 _RETRY_PAUSES_S = (0.2, 0.8)
+
+
+def admin_bridge(gateway: JavaGateway) -> Any:
+    """The part of the client in Java, in the gateway's JVM: its loops over partitions."""
+    return new_instance(gateway, files("sink_job.kafka") / "AdminBridge.java", "s3sink.AdminBridge")
 
 
 class JavaKafkaAdmin:
@@ -42,7 +47,7 @@ class JavaKafkaAdmin:
         settings = gateway.jvm.java.util.HashMap()
         for name, value in _client_settings(properties, timeout_ms).items():
             settings.put(name, value)
-        self._bridge = new_instance(gateway, files("sink_job.kafka") / "AdminBridge.java", "s3sink.AdminBridge")
+        self._bridge = admin_bridge(gateway)
         self._answer(self._bridge.open(settings, timeout_ms), "create a client")
 
     def end_offsets(self, partitions: Iterable[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
+from typing import Any
 
 from py4j.java_gateway import JavaGateway
 
@@ -14,7 +15,7 @@ from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.kafka.admin import format_positions, parse_offsets
 from sink_job.kafka.errors import domain_error, parse_chain
-from sink_job.kafka.jvm import new_instance
+from sink_job.kafka.java_classes import new_instance
 from sink_job.kafka.properties import KafkaProperties
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -33,6 +34,11 @@ _SETTINGS = {
 }
 
 
+def time_reader(gateway: JavaGateway) -> Any:
+    """The consumer of timestamps in Java, in the gateway's JVM."""
+    return new_instance(gateway, files("sink_job.kafka") / "RecordTimes.java", "s3sink.RecordTimes")
+
+
 class RecordTimes:
     """The consumer of one cluster. One thread calls `read` and `close`; `stop` is thread-safe."""
 
@@ -42,7 +48,7 @@ class RecordTimes:
         settings = gateway.jvm.java.util.HashMap()
         for name, value in (properties.client() | _SETTINGS).items():
             settings.put(name, value)
-        self._reader = new_instance(gateway, files("sink_job.kafka") / "RecordTimes.java", "s3sink.RecordTimes")
+        self._reader = time_reader(gateway)
         self._reader.open(settings)
 
     def read(self, offsets: Mapping[TopicPartition, int], *, timeout_ms: int) -> dict[TopicPartition, int]:

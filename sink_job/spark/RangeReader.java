@@ -1,16 +1,11 @@
 package s3sink;
 
-import java.io.FileOutputStream;
-import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.StringTokenizer;
-import java.util.zip.ZipEntry;
-import java.util.zip.ZipOutputStream;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
@@ -84,18 +79,6 @@ public class RangeReader extends AbstractFunction1 implements Serializable {
         String plan = (String) ((scala.collection.Iterator) tasks).next();
         RangeSender.start(TaskContext.get(), ranges(plan), settings);
         return new NoElements();
-    }
-
-    /** Writes a jar with these class files, a map from file name to bytes. */
-    public void writeJar(Map classes, String path) throws IOException {
-        ZipOutputStream jar = new ZipOutputStream(new FileOutputStream(path));
-        Iterator names = classes.keySet().iterator();
-        while (names.hasNext()) {
-            String name = (String) names.next();
-            jar.putNextEntry(new ZipEntry(name));
-            jar.write((byte[]) classes.get(name));
-        }
-        jar.close();
     }
 
     private static List ranges(String plan) {

@@ -18,14 +18,16 @@ from zipfile import ZipFile
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
 
 from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Columns, Range, stateless
+from sink_job.kafka.admin import admin_bridge
+from sink_job.kafka.record_times import time_reader
 from sink_job.spark.conf import SparkSettings, java_option
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.jars import archive_path, client_jars
+from sink_job.spark.pyspark_core import SparkContext
 from sink_job.spark.session import session
 
 _KAFKA_PACKAGES = ("org/apache/kafka/clients/", "org/apache/kafka/common/")
@@ -61,6 +63,7 @@ def build_cds_archive() -> Path:
             engine.run(ranges={read: Range(0, 1)}, idle=[], inputs={}, columns=columns, factory=stateless(_discard))
         _load_kubernetes_client(spark)
         _load_kafka_client(spark, jars)
+        _compile_classes(spark)
     new.replace(path)
     remove_unused(path)
     return path
@@ -84,6 +87,14 @@ def _load_kubernetes_client(context: SparkContext) -> None:
     with suppress(Py4JJavaError):
         client.pods().inNamespace("archive").withLabel("spark-role", "executor").list()
     client.close()
+
+
+def _compile_classes(context: SparkContext) -> None:
+    """Puts the sink's other Java classes into the cache, beside those of the engine: an image has them from there."""
+    gateway = context._gateway
+    assert gateway is not None
+    admin_bridge(gateway)
+    time_reader(gateway)
 
 
 def _load_kafka_client(context: SparkContext, jars: Sequence[Path]) -> None:

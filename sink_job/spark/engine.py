@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pyspark import Broadcast, SparkContext
-
 from sink_job.api.errors import SinkError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Cancelled, Columns, ProcessorFactory, Range
 from sink_job.spark.errors import job_error
+from sink_job.spark.pyspark_core import Broadcast, SparkContext
 from sink_job.spark.range_reader import IDLE_MS, RangeReader
 from sink_job.spark.task import InlineInputs, SparkTask, TaskFailure, TaskOutcome
 from sink_job.spark.task_packing import TaskAssignment, assign_tasks

@@ -41,7 +41,8 @@ def fetch(jars: Sequence[Jar], folder: Path) -> None:
 
 def _resolve(jars: Sequence[Jar], work: Path) -> list[Path]:
     from py4j.protocol import Py4JJavaError
-    from pyspark.java_gateway import launch_gateway
+
+    from sink_job.spark.pyspark_core import launch_gateway
 
     mirror = os.environ.get("S3SINK_MAVEN_ROOT")
     settings = work / "settings.xml"

@@ -17,8 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from sink_job.api.errors import ConfigurationError
+from sink_job.engine.cache import cache_dir
 from sink_job.kafka.jvm import java_binary, pyspark_file, spark_jars
-from sink_job.spark.cache import cache_dir
 from sink_job.spark.jar_table import Jar, jar_table
 
 Report = Callable[[str], None]

@@ -4,9 +4,9 @@ Spark plans, schedules, retries and supervises the tasks. The records do not bec
 and a way through several buffers: in the JVM of the task a consumer reads the ranges, and a thread sends batches of
 records over a Unix socket to the Python worker of the same task (RangeSender.java, frames.py). See docs/adr/0044.
 
-The driver compiles the classes at the start and writes them to a jar, which `SparkContext.addJar` announces to the
-executors. An executor downloads the jar from the driver before its first task. This works in local mode and with
-executor pods, and the image does not need the jar.
+The driver has the classes in a jar (`java_classes`), which `SparkContext.addJar` announces to the executors. They
+download the jar from the driver before their first task. This works in local mode and with executor pods, and the image
+does not need the jar.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pyspark import RDD, SparkContext
-from pyspark.serializers import NoOpSerializer
-
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Columns, Range
-from sink_job.kafka.jvm import class_files, new_instance
+from sink_job.kafka.java_classes import class_jar, new_instance
 from sink_job.spark.frames import socket_prefix
+from sink_job.spark.pyspark_core import RDD, NoOpSerializer, SparkContext
 
 SOCKET_DIR = "spark.python.unix.domain.socket.dir"
 """Spark's property with the directory of the sockets between JVM and Python workers."""
@@ -38,6 +36,7 @@ IDLE_MS = 60_000
 
 _MAX_POLL_RECORDS = 5_000  # few enough that the objects of a poll stay in the caches of the CPU
 _BYTES = "org.apache.kafka.common.serialization.ByteBufferDeserializer"
+_CLASS = "s3sink.RangeReader"
 _SOURCES = ("RangeReader", "RangeSender", "RangeConsumer", "Frame")
 TaskRanges = Sequence[tuple[TopicPartition, Range]]
 
@@ -81,10 +80,9 @@ class RangeReader:
         """A RangeReader of Java. Sends its classes to the executors, once per context."""
         folder = files("sink_job.spark")
         source, *others = (folder / f"{name}.java" for name in _SOURCES)
-        reader = new_instance(gateway, source, "s3sink.RangeReader", *others)
-        jar = Path(self._context._temp_dir) / "s3sink.jar"
-        if not jar.exists():
-            reader.writeJar(class_files(gateway, source, "s3sink.RangeReader", *others), str(jar))
+        reader = new_instance(gateway, source, _CLASS, *others)
+        jar = class_jar(gateway, source, _CLASS, *others, folder=Path(self._context._temp_dir))
+        if not any(str(url).endswith(f"/{jar.name}") for url in self._context._jsc.jars()):
             self._context._jsc.addJar(str(jar))
         return reader
 

@@ -21,12 +21,10 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-from pyspark import SparkConf, SparkContext, java_gateway
-from pyspark.java_gateway import launch_gateway
-
 from sink_job.api.errors import ConfigurationError, TooManyExecutorFailures
 from sink_job.spark.conf import SHORT_DIR, SOCKET_DIR_LENGTH, SparkSettings, spark_conf
 from sink_job.spark.executor_log import ExecutorLog
+from sink_job.spark.pyspark_core import SparkConf, SparkContext, java_gateway, launch_gateway
 from sink_job.spark.resource_errors import jvm_error
 
 _log = logging.getLogger("sink_job.spark.jvm")

@@ -62,9 +62,14 @@ def claimed(
     return command
 
 
+def modules(log: str) -> set[str]:
+    """The modules that a command has imported, by the lines of PYTHONPROFILEIMPORTTIME."""
+    return set(re.findall(r"^import time:[ \d|]+\| +([\w.]+)$", log, re.MULTILINE))
+
+
 def imported(log: str) -> set[str]:
-    """The packages that a command has imported, by the lines of PYTHONPROFILEIMPORTTIME."""
-    return {name.partition(".")[0] for name in re.findall(r"^import time:[ \d|]+\| +([\w.]+)$", log, re.MULTILINE)}
+    """The packages of the modules."""
+    return {name.partition(".")[0] for name in modules(log)}
 
 
 @pytest.mark.parametrize("command", ["status", "verify"])
@@ -74,3 +79,17 @@ def test_a_command_that_only_asks_kafka_and_s3_imports_neither_spark_nor_formats
     packages = imported(claimed.must(command))
     assert {"botocore", "py4j"} <= packages
     assert packages.isdisjoint(SPARK | FORMATS)
+
+
+def test_a_run_with_json_lines_imports_no_format_and_no_spark_sql(claimed: SinkCommand) -> None:
+    log = claimed.must("run", "--until-caught-up", "--take-over-from=test/default/imports/default.imports")
+    assert "pyspark.core.context" in modules(log)
+    assert imported(log).isdisjoint(FORMATS | {"pandas", "referencing", "confluent_kafka", "prometheus_client"})
+    others = (
+        "sink_job.avro.",
+        "sink_job.parquet.",
+        "sink_job.protobuf.",
+        "sink_job.registry.clients.",
+        "pyarrow.parquet",
+    )
+    assert [name for name in modules(log) if name.startswith((*others, "pyspark.sql", "pyspark.testing"))] == []

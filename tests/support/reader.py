@@ -12,7 +12,7 @@ from pyspark import SparkContext
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Columns, PartitionFunction, Range, stateless
-from sink_job.kafka.jvm import new_instance
+from sink_job.kafka.java_classes import new_instance
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.range_reader import IDLE_MS
 from tests.support import spark_tasks

@@ -14,7 +14,7 @@ import pytest
 
 from demo.console import Show
 from devtools.processes import wait_until
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 from tools import pip_settings, setup, steps
 from tools.pip_settings import PipSettings
 from tools.setup import PARTS, with_needed

@@ -70,7 +70,7 @@ def sessions(archive: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(class_data_sharing, "session", session)
     monkeypatch.setattr(class_data_sharing, "SparkEngine", Engine)
-    for loads in ("_load_kubernetes_client", "_load_kafka_client"):
+    for loads in ("_load_kubernetes_client", "_load_kafka_client", "_compile_classes"):
         monkeypatch.setattr(class_data_sharing, loads, lambda *_: None)
     return started
 

@@ -15,7 +15,7 @@ from sink_job.spark import ivy
 def test_the_directory_of_jars_may_have_spaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark parses the name of the settings file as a URI."""
     gateway = MagicMock()
-    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", lambda **options: gateway)
+    monkeypatch.setattr("sink_job.spark.pyspark_core.launch_gateway", lambda **options: gateway)
     folder = tmp_path / "my jars"
     folder.mkdir()
     ivy.fetch([], folder)

@@ -33,7 +33,7 @@ class Jvm:
             jvm=SimpleNamespace(java=SimpleNamespace(util=SimpleNamespace(HashMap=JavaMap)))
         )
         self._temp_dir = str(folder)
-        self._jsc = SimpleNamespace(addJar=self.added.append, sc=lambda: "context")
+        self._jsc = SimpleNamespace(addJar=self.added.append, jars=lambda: self.added, sc=lambda: "context")
 
     @property
     def consumers(self) -> list[dict[str, str]]:
@@ -46,9 +46,6 @@ class Jvm:
         self.given.append(given)
         return "settings"
 
-    def writeJar(self, code: object, path: str) -> None:  # noqa: N802
-        Path(path).touch()
-
     def read(self, context: str, plan: str, settings: str) -> str:
         self.plans.append(plan)
         return "batches"
@@ -58,7 +55,7 @@ class Jvm:
 def jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jvm:
     made = Jvm(tmp_path)
     monkeypatch.setattr(range_reader, "new_instance", lambda *_: made)
-    monkeypatch.setattr(range_reader, "class_files", lambda *_: {})
+    monkeypatch.setattr(range_reader, "class_jar", lambda *_, folder: folder / "s3sink.jar")
     monkeypatch.setattr(range_reader, "RDD", lambda batches, context, serializer: batches)
     return made
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sink_job.spark.cache import cache_dir
+from sink_job.engine.cache import cache_dir
 
 
 def test_a_relative_cache_is_below_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
