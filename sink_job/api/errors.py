@@ -76,6 +76,34 @@ class DataError(SinkError):
         return f"record at {self.topic}-{self.partition} offset {self.offset}: {self.message}. {_ACTION}"
 
 
+class TooManyRejected(DataError):
+    """A round has rejected too many records of a topic-partition, although `errors.tolerance` is All.
+
+    Nothing of the round was recorded. `offset` and `message` are those of the first rejected record; `share` is
+    `errors.deadLetters.maxShare`.
+    """
+
+    reason = "TooManyRejected"
+
+    def __init__(
+        self, topic: str, partition: int, offset: int, message: str, rejected: int, records: int, share: float
+    ) -> None:
+        super().__init__(topic, partition, offset, message)
+        self.rejected = rejected
+        self.records = records
+        self.share = share
+        self.args = (topic, partition, offset, message, rejected, records, share)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic}-{self.partition}: {self.rejected:,} of {self.records:,} records of the round "
+            f"({self.rejected / self.records:.0%}) were rejected, more than spec.errors.deadLetters.maxShare "
+            f"({self.share:g}) allows. The first one is at offset {self.offset}: {self.message}. Nothing of the round "
+            "was recorded. Fix the producer or spec.format / spec.partitioner. If these records may be left out, set "
+            "spec.errors.deadLetters.maxShare: 1"
+        )
+
+
 class DataLoss(SinkError):
     """Kafka has deleted records that are not in S3 yet."""
 

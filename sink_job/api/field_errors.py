@@ -52,6 +52,7 @@ _RENAMED_FIELDS: Final[dict[Path, Path]] = {
     (*_FORMAT, "connectNames"): (*_FORMAT, "avro", "connectNames"),
     (*_FORMAT, "bytesSeparator"): (*_FORMAT, "bytes", "separator"),
     (*_FORMAT, "bytesExtension"): (*_FORMAT, "bytes", "extension"),
+    ("spec", "errors", "deadLetterTopic"): ("spec", "errors", "deadLetters", "topic"),
 }
 """Present paths by the previous ones."""
 _CONNECTOR_NAMES: Final = {"TimeBased": "Time", "ByteArray": "Bytes", "String": "Text"}
@@ -67,6 +68,7 @@ _HINTS: Final[dict[Path, str]] = {
 _WRONG_TYPE: Final = {
     "string_type": "is not text",
     "int_type": "is not a whole number",
+    "float_type": "is not a number",
     "bool_type": "is not true or false",
     "list_type": "is not a list",
     "dict_type": "is not a mapping",

@@ -102,7 +102,7 @@ class Spec(SpecModel):
         """True if this sink copies `topic`. A pattern never matches the dead-letter topic and the name of ledgers."""
         if self.kafka.topics is not None:
             return topic in self.kafka.topics
-        if topic in (self.errors.dead_letter_topic, RESERVED):
+        if topic in (self.errors.dead_letters.topic, RESERVED):
             return False
         return re.fullmatch(self.kafka.topics_pattern or "", topic) is not None
 

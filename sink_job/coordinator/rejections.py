@@ -1,16 +1,19 @@
-"""Rejected records: log lines, and the error that ends a run."""
+"""Rejected records: log lines, and the errors that end a run."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
 
-from sink_job.api.errors import DataError
+from sink_job.api.errors import DataError, TooManyRejected
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.tasks.write import TaskResult
 
 MAX_REPORTED_REJECTIONS = 3
 """Rejected records of a topic-partition that a round logs one by one."""
+
+MIN_REJECTED = 100
+"""Minimum number of rejected records of a topic-partition in a round that can be too many."""
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +29,19 @@ def log_rejected(results: Mapping[TopicPartition, TaskResult]) -> None:
             records = "record" if count == 1 else "records"
             _log.warning(
                 "%s: dropped %s rejected %s (spec.errors.tolerance: All): %s", tp, f"{count:,}", records, details
+            )
+
+
+def check_rejected_share(results: Mapping[TopicPartition, TaskResult], max_share: float) -> None:
+    """Raises TooManyRejected for the first topic-partition of which a round has rejected more than `max_share` of the
+    records, and at least `MIN_REJECTED`: a wrong converter must not drop a whole topic."""
+    for tp, result in sorted(results.items()):
+        counts = result.counts
+        records = counts.records + counts.ignored + counts.rejected
+        if counts.rejected >= MIN_REJECTED and counts.rejected > max_share * records:
+            first = result.rejected[0]
+            raise TooManyRejected(
+                tp.topic, tp.partition, first.offset, first.message, counts.rejected, records, max_share
             )
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sink_job.api.errors import TransientError
+from sink_job.api.errors import TooManyRejected, TransientError
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS, Committer
@@ -14,7 +14,7 @@ from sink_job.coordinator.context import CoordinatorContext
 from sink_job.coordinator.planner import RoundPlan
 from sink_job.coordinator.progress import Progress
 from sink_job.coordinator.rebuild import Rebuilder
-from sink_job.coordinator.rejections import log_rejected, raise_data_errors
+from sink_job.coordinator.rejections import check_rejected_share, log_rejected, raise_data_errors
 from sink_job.coordinator.retention import RetentionChecker
 from sink_job.coordinator.round_clock import RoundClock
 from sink_job.coordinator.schemas.round_schemas import RoundSchemas
@@ -118,7 +118,8 @@ class Rounds:
 
     def run(self, planned: RoundPlan, *, close: bool = False, settings: int | None = None) -> None:
         """Runs one round. `settings`: the number of the record with the settings of its objects; None: the current
-        ones. Raises DataLoss, DataError, LedgerFenced, ObjectConflict, TransientError and Cancelled."""
+        ones. Raises DataLoss, DataError, TooManyRejected, LedgerFenced, ObjectConflict, TransientError and
+        Cancelled."""
         committer = self.committer
         settings, started = settings or self.state.current_settings(), self._context.clock()
         results = self._dispatcher.write(planned, self.state, now=self._clock.ms, settings=settings, close=close)
@@ -128,6 +129,7 @@ class Rounds:
         written = {tp: r for tp, r in results.items() if r.lost is None}
         for key, upload in (upload for r in results.values() if r.lost is not None for upload in r.started_uploads):
             self._s3.abort(key, upload)
+        self._check_rejected(written)
         self._rebuilder.written(written)
         rebuilt, lost_objects = self._rebuild_open(lost)
         replaced = open_uploads({tp: self.state_of(tp) for tp in rebuilt}, self.state.settings)
@@ -154,6 +156,15 @@ class Rounds:
             self.remove_orphans(self.state.number)
         raise_data_errors(written)
         self._schemas.resolve(written)
+
+    def _check_rejected(self, written: Mapping[TopicPartition, TaskResult]) -> None:
+        """Raises TooManyRejected, after the uploads of the round are aborted."""
+        try:
+            check_rejected_share(written, self._dispatcher.max_rejected_share)
+        except TooManyRejected:
+            for key, upload in (upload for r in written.values() for upload in r.started_uploads):
+                self._s3.abort(key, upload)
+            raise
 
     def close_until_none(self, select: Callable[[], Mapping[int, list[TopicPartition]]]) -> None:
         """Closes the open objects of the selected topic-partitions, by settings. Repeats until none is selected: an

@@ -68,6 +68,11 @@ class TaskDispatcher:
         self._intended: dict[str, tuple[int, int]] = {}
         self._intents = 0
 
+    @property
+    def max_rejected_share(self) -> float:
+        """The share of rejected records of a topic-partition above which a round is not recorded."""
+        return self._sink.spec.errors.dead_letters.max_share
+
     def leave_spark(self) -> None:
         """Later tasks run in the driver process, with little memory. They cannot read from Kafka."""
         self._engine = InProcessEngine()

@@ -51,7 +51,9 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
         "only if paths or times use `$key`, or with `format.envelope`",
     ),
     field("errors.tolerance", "errors.tolerance", ValueForm.CHOICE),
-    field("errors.deadletterqueue.topic.name", "errors.deadLetterTopic", ValueForm.SPECIAL, _DEAD_LETTERS, "*Later.*"),
+    field(
+        "errors.deadletterqueue.topic.name", "errors.deadLetters.topic", ValueForm.SPECIAL, _DEAD_LETTERS, "*Later.*"
+    ),
     *without_effect(
         "errors.deadletterqueue.topic.replication.factor errors.deadletterqueue.context.headers.enable",
         "only with a dead-letter topic",

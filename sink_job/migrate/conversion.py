@@ -135,7 +135,7 @@ def _errors(draft: Draft) -> None:
 
 
 _NULLS: Final = ("spec", "errors", "onNullValue")
-_DEAD_LETTER_TOPIC: Final = ("spec", "errors", "deadLetterTopic")
+_DEAD_LETTER_TOPIC: Final = ("spec", "errors", "deadLetters", "topic")
 
 
 def _dead_letters(draft: Draft, tolerance: str | None, nulls: str | None) -> None:
@@ -151,7 +151,7 @@ def _dead_letters(draft: Draft, tolerance: str | None, nulls: str | None) -> Non
         effect = f"there is no dead-letter topic yet: rejected records are dropped and counted{also}"
         draft.different(_DEAD_LETTERS, effect, "use errors.tolerance: None to stop at the first one instead")
     else:
-        draft.put("errors.deadLetterTopic", draft.text(_DEAD_LETTERS), _DEAD_LETTERS)
+        draft.put("errors.deadLetters.topic", draft.text(_DEAD_LETTERS), _DEAD_LETTERS)
 
 
 def _keys_and_headers(draft: Draft) -> None:

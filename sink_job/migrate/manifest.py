@@ -62,7 +62,7 @@ ORDER: Final = [
     "s3.partSize",
     "errors.tolerance",
     "errors.onNullValue",
-    "errors.deadLetterTopic",
+    "errors.deadLetters.topic",
     "state",
 ]
 """The fields that a conversion sets, in the order of the manifest. Others follow the section that has a place."""

@@ -48,6 +48,7 @@ _SCALING: Final = ("spec", "executor", "scaling")
 _FORMAT: Final = ("spec", "format")
 _SCHEMA: Final = (*_FORMAT, "schema")
 _ERRORS: Final = ("spec", "errors")
+_DEAD_LETTERS: Final = (*_ERRORS, "deadLetters")
 _RESET: Final = ("spec", "offsets", "reset")
 
 
@@ -303,7 +304,7 @@ def _delimiters(spec: Spec) -> Iterator[FieldError]:
 
 
 def _dead_letters(spec: Spec) -> Iterator[FieldError]:
-    topic, here = spec.errors.dead_letter_topic, (*_ERRORS, "deadLetterTopic")
+    topic, here = spec.errors.dead_letters.topic, (*_DEAD_LETTERS, "topic")
     if topic is None:
         return
     if spec.errors.tolerance is not Tolerance.ALL:

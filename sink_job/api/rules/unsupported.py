@@ -10,10 +10,12 @@ from sink_job.api.enums import (
     OnExisting,
     OnNullValue,
 )
-from sink_job.api.field_errors import FieldError, Path
+from sink_job.api.field_errors import FieldError, Path, field_at, shown
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
+
+_DEAD_LETTERS: Final[Path] = ("spec", "errors", "deadLetters")
 
 CHOICES: Final[Mapping[Path, Collection[StrEnum]]] = {
     ("spec", "errors", "onNullValue"): (OnNullValue.FAIL, OnNullValue.IGNORE),
@@ -22,7 +24,8 @@ CHOICES: Final[Mapping[Path, Collection[StrEnum]]] = {
 """The supported values of fields with unsupported values."""
 
 ABSENT: Final[Mapping[Path, str]] = {
-    ("spec", "errors", "deadLetterTopic"): "remove it; tolerance: All drops and counts such records",
+    (*_DEAD_LETTERS, "topic"): "remove it; tolerance: All drops and counts such records",
+    (*_DEAD_LETTERS, "headers"): "remove it; it belongs to errors.deadLetters.topic",
 }
 """The unsupported fields, each with the action to take."""
 
@@ -34,10 +37,10 @@ def unsupported_features(spec: Spec) -> Iterator[FieldError]:
         if value is not None and value not in supported:
             yield FieldError(path, f"{value} is not supported yet; supported: {', '.join(supported)}", (path,))
     for path, instead in ABSENT.items():
-        value = _value(spec, path)
-        if value:
-            shown = "true" if value is True else value
-            yield FieldError(path, f"{shown} is not supported yet; {instead}", (path,))
+        value, field = _value(spec, path), field_at(type(spec), path[1:])
+        assert field is not None, "an unsupported field is a field"
+        if value not in (None, field.default):
+            yield FieldError(path, f"{shown(path, value)} is not supported yet; {instead}", (path,))
 
 
 def _value(spec: Spec, path: Path) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import (
@@ -202,6 +202,20 @@ class S3Spec(KeySettings):
         return self.insecure or (self.endpoint is not None and is_loopback(self.endpoint))
 
 
+class DeadLettersSpec(SpecModel):
+    """Where records that cannot be written go, and how many there may be."""
+
+    topic: Annotated[
+        TopicName | None, description(key="errors.deadletterqueue.topic.name", example="flights-rejected")
+    ] = None
+    """Topic for records that cannot be written. Needs tolerance All."""
+    headers: StrictBool = True
+    """Add the headers __connect.errors.* of Kafka Connect to the records in the topic."""
+    max_share: Annotated[StrictFloat, description(ge=0, le=1)] = 0.5
+    """With tolerance All: stop if more than this share of a topic-partition's records, and at least 100, are rejected
+    in a round. Nothing of the round is recorded then. 1: never stop."""
+
+
 class ErrorsSpec(SpecModel):
     """Handling of records that cannot be written."""
 
@@ -209,10 +223,8 @@ class ErrorsSpec(SpecModel):
     """None: stop before such a record. All: drop and count it."""
     on_null_value: Annotated[OnNullValue, description(key="behavior.on.null.values")] = OnNullValue.FAIL
     """Handling of records without a value (tombstones)."""
-    dead_letter_topic: Annotated[
-        TopicName | None, description(key="errors.deadletterqueue.topic.name", example="flights-rejected")
-    ] = None
-    """Topic for records that cannot be written. Needs tolerance All."""
+    dead_letters: DeadLettersSpec = DeadLettersSpec()
+    """Where records that cannot be written go, and how many there may be."""
 
 
 class RoundsSpec(SpecModel):

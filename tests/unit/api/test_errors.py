@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from sink_job.api import errors
-from sink_job.api.errors import DataError, InvalidSpec, SinkError
+from sink_job.api.errors import DataError, InvalidSpec, SinkError, TooManyRejected
 
 ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, SinkError)]
 
@@ -50,7 +50,11 @@ def test_every_error_has_a_unique_reason_that_kubernetes_accepts() -> None:
 
 @pytest.mark.parametrize("kind", ALL)
 def test_an_error_survives_pickling(kind: type[SinkError]) -> None:
-    arguments = {DataError: ("flights", 3, 180, "not JSON"), InvalidSpec: (["spec.s3: is missing"],)}
+    arguments: dict[type[SinkError], tuple[object, ...]] = {
+        DataError: ("flights", 3, 180, "not JSON"),
+        TooManyRejected: ("flights", 3, 180, "not JSON", 150, 200, 0.5),
+        InvalidSpec: (["spec.s3: is missing"],),
+    }
     error = kind(*arguments.get(kind, ("the bucket does not exist: create it",)))
     travelled = pickle.loads(pickle.dumps(error))
     assert (type(travelled), str(travelled), travelled.args) == (kind, str(error), error.args)

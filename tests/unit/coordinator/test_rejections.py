@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from sink_job.api.errors import DataError
+from sink_job.api.errors import DataError, TooManyRejected
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.rejections import log_rejected, raise_data_errors
+from sink_job.coordinator.rejections import check_rejected_share, log_rejected, raise_data_errors
 from sink_job.ledger.state import PartitionState
 from sink_job.tasks.write import RejectedRecord, TaskCounters, TaskResult
 
@@ -63,3 +63,37 @@ def test_the_error_is_that_of_the_first_topic_partition_that_stopped() -> None:
 
 def test_tolerated_records_are_no_error() -> None:
     raise_data_errors({TP: rejected(range(3))})
+
+
+def counted(*, written: int, rejected: int, ignored: int = 0) -> TaskResult:
+    counts = TaskCounters(records=written, rejected=rejected, ignored=ignored)
+    return TaskResult(STATE, counts, rejected=(RejectedRecord(7, "bad 7"),) if rejected else ())
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        pytest.param(counted(written=0, rejected=99), id="99 records"),
+        pytest.param(counted(written=100, rejected=100), id="the share itself"),
+        pytest.param(counted(written=0, rejected=100, ignored=100), id="ignored null values count as accepted"),
+        pytest.param(counted(written=0, rejected=0), id="no records"),
+    ],
+)
+def test_a_smaller_share_of_rejected_records_is_tolerated(result: TaskResult) -> None:
+    check_rejected_share({TP: result}, 0.5)
+
+
+def test_a_share_of_1_tolerates_every_record() -> None:
+    check_rejected_share({TP: counted(written=0, rejected=100_000)}, 1.0)
+
+
+def test_a_larger_share_of_rejected_records_is_an_error_with_the_first_one() -> None:
+    others = {TopicPartition("flights", n): counted(written=1_000, rejected=100) for n in (1, 2)}
+    with pytest.raises(TooManyRejected) as error:
+        check_rejected_share({**others, TP: counted(written=99, rejected=101)}, 0.5)
+    assert (error.value.topic, error.value.partition, error.value.offset) == ("flights", 0, 7)
+    assert str(error.value) == (
+        "flights-0: 101 of 200 records of the round (50%) were rejected, more than spec.errors.deadLetters.maxShare "
+        "(0.5) allows. The first one is at offset 7: bad 7. Nothing of the round was recorded. Fix the producer or "
+        "spec.format / spec.partitioner. If these records may be left out, set spec.errors.deadLetters.maxShare: 1"
+    )

@@ -338,25 +338,49 @@ def test_a_valid_combination_is_accepted(changes: dict[str, object], expected: l
 
 
 def test_a_dead_letter_topic_needs_tolerance() -> None:
-    assert spec_errors({"spec.errors.deadLetterTopic": "rejected"}, for_job=False) == [
-        "spec.errors.deadLetterTopic: rejected has no effect without spec.errors.tolerance: All"
+    assert spec_errors({"spec.errors.deadLetters.topic": "rejected"}, for_job=False) == [
+        "spec.errors.deadLetters.topic: rejected has no effect without spec.errors.tolerance: All"
     ]
 
 
 def test_the_dead_letter_topic_is_not_a_source_topic() -> None:
-    errors = {"tolerance": "All", "deadLetterTopic": "flights"}
+    errors = {"tolerance": "All", "deadLetters": {"topic": "flights"}}
     assert spec_errors({"spec.errors": errors}, for_job=False) == [
-        "spec.errors.deadLetterTopic: flights is also in spec.kafka.topics: the sink would read its own dead letters; "
-        "use "
-        "another topic"
+        "spec.errors.deadLetters.topic: flights is also in spec.kafka.topics: the sink would read its own dead "
+        "letters; use another topic"
     ]
+
+
+def test_the_previous_name_of_the_dead_letter_topic_is_rejected_with_the_present_one() -> None:
+    assert spec_errors({"spec.errors": {"tolerance": "All", "deadLetterTopic": "rejected"}}) == [
+        "spec.errors.deadLetterTopic: is not a field of spec.errors: it is now spec.errors.deadLetters.topic"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("share", "sentence"),
+    [
+        (1.5, "1.5 is above the maximum of 1.0"),
+        (-0.1, "-0.1 is below the minimum of 0.0"),
+        (True, "true is not a number"),
+        ("50%", '"50%" is not a number'),
+    ],
+)
+def test_the_maximum_share_of_rejected_records_is_a_number_from_0_to_1(share: object, sentence: str) -> None:
+    assert spec_errors({"spec.errors.deadLetters.maxShare": share}) == [f"spec.errors.deadLetters.maxShare: {sentence}"]
+
+
+@pytest.mark.parametrize("share", [0, 1, 0.25])
+def test_the_maximum_share_of_rejected_records_may_be_a_whole_number(share: float) -> None:
+    errors = accepted({"spec.errors": {"tolerance": "All", "deadLetters": {"maxShare": share}}}).spec.errors
+    assert errors.dead_letters.max_share == share
 
 
 def test_a_topics_pattern_excludes_the_dead_letter_topic_and_the_name_of_ledgers() -> None:
     everything = {
         "spec.kafka.topics": ABSENT,
         "spec.kafka.topicsPattern": ".*",
-        "spec.errors": {"tolerance": "All", "deadLetterTopic": "rejected"},
+        "spec.errors": {"tolerance": "All", "deadLetters": {"topic": "rejected"}},
     }
     spec = accepted(everything, for_job=False).spec
     assert [topic for topic in ("flights", "rejected", "_s3sink") if spec.reads(topic)] == ["flights"]

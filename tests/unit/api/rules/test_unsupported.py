@@ -25,9 +25,14 @@ UNSUPPORTED = [
         "spec.errors.onNullValue: Write is not supported yet; supported: Fail, Ignore",
     ),
     (
-        {"spec.errors": {"tolerance": "All", "deadLetterTopic": "rejected"}},
-        "spec.errors.deadLetterTopic: rejected is not supported yet; remove it; tolerance: All drops and counts such "
+        {"spec.errors": {"tolerance": "All", "deadLetters": {"topic": "rejected"}}},
+        "spec.errors.deadLetters.topic: rejected is not supported yet; remove it; tolerance: All drops and counts such "
         "records",
+    ),
+    (
+        {"spec.errors": {"deadLetters": {"headers": False}}},
+        "spec.errors.deadLetters.headers: false is not supported yet; remove it; it belongs to "
+        "errors.deadLetters.topic",
     ),
 ]
 
