@@ -77,7 +77,7 @@ class SoakSink:
         self.process = None
 
     def _running(self) -> Process:
-        """Raises Problem if the driver has ended by itself."""
+        """Raises Problem if the driver has ended without being stopped."""
         process = self.process
         if process is None or (reason := process.failed()):
             raise Problem(f"sink {self.name}: the driver {'does not run' if process is None else reason}")
@@ -111,7 +111,7 @@ class SoakSink:
         return records.of_bucket(self.client, self.bucket)
 
     def left_behind(self) -> list[str]:
-        """Uploads and staging objects, which nobody needs after `publish`, and temporary files."""
+        """Uploads and staging objects, which are not needed after `publish`, and temporary files."""
         listing = bucket_listing.objects(self.client, self.bucket, ledger=True)
         staged = [key for key in listing if "/staging/" in key]
         uploads = bucket_listing.uploads(self.client, self.bucket)
