@@ -13,8 +13,8 @@ from typing import Any
 from bench.measure import Result
 
 COLUMNS = (
-    "stage", "settings", "case", "target", "pass", "n", "krec/s", "MB/s", "MB/CPU-s", "CPU-s/GB", "jvm", "python",
-    "s3", "broker", "JVM MB", "Python MB", "tree MB", "req/GB",
+    "stage", "settings", "case", "target", "pass", "n", "krec/s", "MB/s", "MB/CPU-s", "CPU-s/GB", ": consumer", "jvm",
+    "python", "s3", "broker", "JVM MB", "Python MB", "tree MB", "req/GB",
 )  # fmt: skip
 
 
@@ -25,14 +25,26 @@ def line(result: Result) -> str:
 
 
 def table(results: Iterable[Result]) -> str:
-    """The medians of repeated measurements as a Markdown table."""
+    """The medians of repeated measurements as a Markdown table; ": consumer" is the CPU time in relation to that of the
+    plain consumer in the same run."""
     groups: dict[tuple[str, ...], list[Result]] = {}
     for each in results:
         if "mb_per_s" in each:
             key = tuple(str(each.get(name, "")) for name in ("stage", "settings", "case", "target", "pass"))
             groups.setdefault(key, []).append(each)
-    rows = [[*key, str(len(group)), *_numbers(group)] for key, group in groups.items()]
+    consumers = {_turns(group): _own_cpu(group) for group in groups.values() if group[0]["stage"] == "consumer"}
+    rows = [[*key, str(len(group)), *_numbers(group, consumers.get(_turns(group)))] for key, group in groups.items()]
     return _markdown(COLUMNS, rows)
+
+
+def _turns(group: Sequence[Result]) -> tuple[object, ...]:
+    """What a stage has in common with the consumer of the same topic."""
+    return tuple(group[0].get(name) for name in ("case", "values", "pass"))
+
+
+def _own_cpu(group: Sequence[Result]) -> float | None:
+    found = [value for each in group if (value := _at(each, ("own_cpu_s_per_gb",))) is not None]
+    return statistics.median(found) if found else None
 
 
 def rounds_table(results: Iterable[Result]) -> str:
@@ -49,7 +61,9 @@ def save(path: Path, results: Sequence[Result], settings: Mapping[str, Any]) -> 
     path.write_text(json.dumps(document, indent=1) + "\n")
 
 
-def _numbers(group: Sequence[Result]) -> list[str]:
+def _numbers(group: Sequence[Result], consumer: float | None) -> list[str]:
+    own = _own_cpu(group)
+
     def median(*path: str, default: str = "–") -> str:
         found = [value for each in group if (value := _at(each, path)) is not None]
         return f"{statistics.median(found):.4g}" if found else default
@@ -69,6 +83,7 @@ def _numbers(group: Sequence[Result]) -> list[str]:
         median("mb_per_s"),
         median("mb_per_cpu_s"),
         median("own_cpu_s_per_gb"),
+        f"{own / consumer:.2f}" if own and consumer else "–",
         median("cpu_s_per_gb", "jvm"),
         f"{statistics.median(python):.3g}" if python else "–",
         median("cpu_s_per_gb", "s3"),

@@ -58,8 +58,8 @@ def stages(plan: Plan) -> None:
 
 
 def formats(plan: Plan) -> None:
-    """The outputs Avro and Parquet and the compression Zstd, with values of 1 KB, beside JSON lines of the same topic.
-    Avro is read with the schema of a registry, JSON with one in the manifest."""
+    """The outputs Avro and Parquet and the compression Zstd, with values of 1 KB, beside JSON lines of the same topic
+    and a plain consumer of each topic. Avro is read with the schema of a registry, JSON with one in the manifest."""
     case = plan.cases.get("1k")
     if case is None:
         return
@@ -73,12 +73,15 @@ def formats(plan: Plan) -> None:
         rows["avro to parquet, snappy"] = avro, {**passed, "output": "Parquet"}
         with bench.passes(folder, bench.manifest("session", case, shape(case))) as runner:
             for turn in range(plan.repeat + 1):
+                state: dict[str, Any] = {"pass": "warm" if turn else "first", "turn": turn}
+                for of, values in ((case, "json"), (avro, "avro")):
+                    plan.report({**state, "settings": values, "values": values, **runner.run(of, "consumer")})
                 for number, (key, (of, settings)) in enumerate(rows.items()):
                     sections = {**shape(of), "format": settings}
                     document = bench.manifest(f"formats-{number}", of, sections, number=turn)
                     result = runner.run(of, "sink", manifest=document)
-                    state = {"pass": "warm" if turn else "first", "turn": turn, "settings": key}
-                    plan.report({**state, "target": bench.target, **result})
+                    row = {**state, "settings": key, "values": "avro" if of.is_avro else "json"}
+                    plan.report({**row, "target": bench.target, **result})
         for number, key in enumerate(("json, none", "json to parquet, snappy")):
             document = bench.manifest(f"formats-command-{number}", case, {**shape(case), "format": FORMATS[key]})
             plan.report({**bench.command(folder, case, document), "settings": key})
