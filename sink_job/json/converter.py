@@ -65,20 +65,16 @@ class JsonConverter:
         if rows.null_count or not len(rows):
             return None
         data, bounds = arrow_columns.content(rows), arrow_columns.bounds(rows)
-        starts, ends = bounds[:-1], bounds[1:] - 2
-        if (ends < starts).any() or not (_STARTS[data[starts]].all() and _ENDS[data[ends]].all()):
+        firsts, lasts = data[bounds[:-1]], data[bounds[1:] - 2]  # of an empty value the first byte is its newline
+        are_objects = bool((firsts == ord("{")).all())
+        if not (are_objects or _STARTS[firsts].all()) or not _ENDS[lasts].all() or not _are_lines(rows):
             return None
-        within = data[bounds[0] : bounds[-1]]
-        if np.count_nonzero(within <= ord("\r")) != len(rows) and not _has_one_break_each(rows):
-            return None
-        if int(within.max()) > 127 and not is_utf8(rows, arrow_columns.text(rows)):
-            return None
-        records = self._extraction.read_lines(rows)
+        records = self._extraction.read_lines(rows, are_objects=are_objects)
         if records is None:
             return None
-        nulls = data[starts] == ord("n")
+        nulls = None if are_objects else firsts == ord("n")
         fields = self._extraction.columns(records)
-        return Converted(rows, nulls=nulls if nulls.any() else None, fields=fields, rows=rows)
+        return Converted(rows, nulls=nulls if nulls is not None and nulls.any() else None, fields=fields, rows=rows)
 
     def _dense(self, values: pa.BinaryArray) -> Converted:
         """Converts `values`, none of which is null."""
@@ -88,7 +84,9 @@ class JsonConverter:
         unusual = _unusual(values, text)
         plain, text = (values, text) if unusual is None else _without(values, unusual)
         lines = arrow_columns.joined(plain, after=b"\n")
-        records = self._extraction.read_lines(lines) if len(plain) and is_utf8(plain, text) else None
+        are_objects = bool((_first_bytes(lines) == ord("{")).all())
+        is_text = len(plain) and is_utf8(plain, text)
+        records = self._extraction.read_lines(lines, are_objects=are_objects) if is_text else None
         if unusual is None and records is not None:
             nulls = _first_bytes(values) == ord("n")
             fields = self._extraction.columns(records)
@@ -136,10 +134,17 @@ class _ConvertedValue(NamedTuple):
     record: object
 
 
-def _has_one_break_each(rows: pa.BinaryArray) -> bool:
-    """Whether the newlines after the values are the only line breaks."""
+def _are_lines(rows: pa.BinaryArray) -> bool:
+    """Whether all rows are UTF-8, and the newlines after the values are the only line breaks."""
+    data, bounds = arrow_columns.content(rows), arrow_columns.bounds(rows)
+    within = data[bounds[0] : bounds[-1]]
+    # as int8 the bytes of other characters than ASCII are negative, so one comparison finds these and the line breaks
+    if np.count_nonzero(within.view(np.int8) <= ord("\r")) == len(rows):
+        return True
     text = arrow_columns.text(rows)
-    return text.count(b"\n") == len(rows) and b"\r" not in text
+    if np.count_nonzero(within <= ord("\r")) != len(rows) and (text.count(b"\n") != len(rows) or b"\r" in text):
+        return False
+    return is_utf8(rows, text)
 
 
 def _first_bytes(values: pa.BinaryArray) -> Bytes:

@@ -21,6 +21,13 @@ _OTHERS: Final = (None, bool, int, float, str, list)
 """The types that a value may have where an object is expected."""
 
 
+class _Object(msgspec.Struct, gc=False):
+    """Any JSON object. Its members are checked and skipped, as those of `msgspec.Raw`, and it is cheaper to create."""
+
+
+_OBJECTS: Final = msgspec.json.Decoder(_Object)
+
+
 class Extraction:
     """Parses texts and extracts `fields`. The name of a nested field is dotted; the empty name is the whole value."""
 
@@ -32,13 +39,14 @@ class Extraction:
         self._validator = msgspec.json.Decoder(msgspec.Raw)
         self._decoder: Any = msgspec.json.Decoder(self._tree.type()) if fields else self._validator
 
-    def read_lines(self, lines: pa.BinaryArray) -> list[object] | None:
+    def read_lines(self, lines: pa.BinaryArray, *, are_objects: bool = False) -> list[object] | None:
         """The records in `lines`, each of which ends with a newline. None if a text is invalid, or if the number of
-        texts differs from the number of lines."""
+        texts differs from the number of lines. `are_objects`: no line starts with a JSON text of another type."""
         bounds, (_, _, data) = arrow_columns.bounds(lines), lines.buffers()
         view = memoryview(data)[bounds[0] : bounds[-1]]
+        decoder = _OBJECTS if are_objects and not self._paths else self._decoder
         try:  # one view for all texts: without it, the decoder requests a view of Arrow's buffer for each text
-            found: list[object] = self._decoder.decode_lines(view)
+            found: list[object] = decoder.decode_lines(view)
         except (msgspec.DecodeError, RecursionError):
             return None
         return found if len(found) == len(lines) else None

@@ -174,13 +174,15 @@ valid = st.recursive(
 values = st.none() | valid | valid | st.lists(fragments, max_size=5).map(b"".join)
 
 
-@given(st.lists(values, max_size=8))
-def test_a_batch_has_the_same_result_as_its_values_one_by_one(batch: list[bytes | None]) -> None:
-    found = convert(batch, "a", "b.c")
-    alone = [convert([value], "a", "b.c") for value in batch]
+@given(st.lists(values, max_size=8), st.sampled_from([("a", "b.c"), ()]))
+def test_a_batch_has_the_same_result_as_its_values_one_by_one(
+    batch: list[bytes | None], fields: tuple[str, ...]
+) -> None:
+    found = convert(batch, *fields)
+    alone = [convert([value], *fields) for value in batch]
     assert found.rejected == [(row, one.rejected[0][1]) for row, one in enumerate(alone) if one.rejected]
     assert kept(found) == [kept(one)[0] for one in alone]
-    assert found.fields == {name: [one.fields[name][0] for one in alone] for name in ("a", "b.c")}
+    assert found.fields == {name: [one.fields[name][0] for one in alone] for name in fields}
 
 
 @given(st.lists(values, min_size=1, max_size=1))
@@ -221,9 +223,16 @@ TEXTS = st.one_of(
 )  # fmt: skip
 
 
-@given(st.lists(TEXTS, max_size=8))
-def test_values_with_a_newline_after_them_are_converted_as_those_without(values: list[bytes | None]) -> None:
-    fields = ("a", "a.b", "")
+OBJECTS = st.sampled_from(
+    [b"{}", b'{"a":1}', b'{"a":{"b":2}}', b"{} ", b"{}{}", b"{},{}", b"{\n}", b"{}\n{}", b'{"a":', b"}", b'{"a":1,"a":2}',
+     b'{"a":NaN}', b'{"a":1e999}', b'{"a":\xff}', b'{"a":"\xc3\xa4"}', b'{"a":"\xff"}', b'{"a":"\x01"}', b"{\t}", b"null"]
+)  # fmt: skip
+
+
+@given(st.lists(TEXTS, max_size=8) | st.lists(OBJECTS, max_size=8), st.sampled_from([("a", "a.b", ""), ()]))
+def test_values_with_a_newline_after_them_are_converted_as_those_without(
+    values: list[bytes | None], fields: tuple[str, ...]
+) -> None:
     rows = pa.array([None if each is None else each + b"\n" for each in values], pa.binary())
     expected, found = convert(values, *fields), JsonConverter(fields).convert_rows(rows, SOURCE)
     lines = found.rows if found.rows is not None else found.values

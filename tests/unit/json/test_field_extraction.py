@@ -98,3 +98,34 @@ def test_without_fields_a_text_is_only_checked() -> None:
     with pytest.raises(ValueError, match="the value is not JSON"):
         extraction.read(b"{")
     assert extraction.columns([]) == {}
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        "{", "}", "[", "]", ",", ":", " ", "\t", '"', '"a"', '"a":', '"a":1', '"\\u00e4"', '"\\ud800"', '"\\ud83d\\ude00"',
+        '"\\x"', '"\\"', "\x00", "\x1f", "\x7f", "é", "null", "true", "tru", "NaN", "Infinity", "0", "01", "-", "-0", "1.",
+        "1e5", "1e999", "9" * 30, "'a'", "/**/", "{}", "},{",
+    ]
+)  # fmt: skip
+OBJECTS = st.one_of(
+    st.dictionaries(st.text(max_size=3), VALUES, max_size=3).map(lambda value: msgspec.json.encode(value).decode()),
+    st.lists(FRAGMENTS, max_size=6).map(lambda found: f"{{{''.join(found)}}}"),
+    st.sampled_from(['{"a":1,"a":2}', '{"a":"\\ud800"}', "{}{}", "{},{}", "{} {}", "{}" * 3, '{"a":' * 900 + "1" + "}" * 900]),
+)  # fmt: skip
+
+
+@given(st.lists(OBJECTS, min_size=1, max_size=5))
+def test_lines_of_objects_are_read_exactly_if_each_is_one_json_text(objects: list[str]) -> None:
+    extraction = Extraction(())
+    lines = columns.binaries([f"{each}\n".encode() for each in objects])
+    together = extraction.read_lines(lines, are_objects=True)
+    assert (together is not None) == all(_is_valid(extraction, each.encode()) for each in objects)
+    assert together is None or len(together) == len(objects)
+
+
+def _is_valid(extraction: Extraction, text: bytes) -> bool:
+    try:
+        extraction.read(text)
+    except ValueError:
+        return False
+    return True
