@@ -32,10 +32,14 @@ class CountedObject(Protocol):
 
 def hash_offsets(offsets: Integers) -> npt.NDArray[np.uint64]:
     """The hash of each offset."""
-    x = offsets.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    x ^= x >> np.uint64(31)
+    x = offsets.astype(np.uint64)
+    x += np.uint64(0x9E3779B97F4A7C15)
+    shifted = x >> np.uint64(30)
+    x ^= shifted
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= np.right_shift(x, np.uint64(27), out=shifted)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= np.right_shift(x, np.uint64(31), out=shifted)
     return x
 
 

@@ -132,8 +132,8 @@ class PathPartitioner:
         by_field = [builder.elements(name, self.delimiter) for name in self.names]
         if len(builder.rows):
             parts = [*by_field, *self._time_labels(builder, times)] or [_Labels(codes, [default])]
-            combined = _combine(self._with_schema_names(parts, schema_names, n), builder.rows, self.delimiter)
-            builder.codes[builder.rows], paths = combined
+            combined = _combine(self._with_schema_names(parts, schema_names, n), builder.index, self.delimiter)
+            builder.codes[builder.index], paths = combined
         else:
             paths = []
         return PathColumns(builder.codes, paths, times, sorted(builder.rejected))
@@ -147,11 +147,11 @@ class PathPartitioner:
         if self.extractor is TimestampExtractor.RECORD:
             if timestamps is None:
                 raise ValueError("extractor Record needs Kafka's timestamps")
-            found, rejected = kafka_times(timestamps[builder.rows])
+            found, rejected = kafka_times(timestamps[builder.index])
         else:
             name = self.timestamp_field.text
             found, rejected = field_times(name, builder.values(name))
-        times[builder.rows] = found
+        times[builder.index] = found
         builder.reject(rejected, REJECTED)
         return times
 
@@ -170,9 +170,9 @@ class PathPartitioner:
     def _time_labels(self, builder: _PathColumnsBuilder, times: Times | None) -> list[_Labels]:
         if self._time is None or times is None:
             return []
-        indexes, labels = self._time.of_times(times[builder.rows])
+        indexes, labels = self._time.of_times(times[builder.index])
         codes = np.zeros(builder.n, np.int32)
-        codes[builder.rows] = indexes
+        codes[builder.index] = indexes
         return [_Labels(codes, labels)]
 
 
@@ -193,6 +193,11 @@ class _PathColumnsBuilder:
         if skip is not None:
             self.codes[skip] = REJECTED
         self._fields = fields
+
+    @property
+    def index(self) -> slice | Indices:
+        """`rows` as an index of columns. All rows are a slice, which copies nothing."""
+        return slice(None) if len(self.rows) == self.n else self.rows
 
     def values(self, name: str) -> Sequence[object]:
         """The values of the field `name` in `rows`."""
@@ -218,7 +223,7 @@ class _PathColumnsBuilder:
         return _Labels(codes, labels)
 
 
-def _combine(parts: Sequence[_Labels], rows: Indices, delimiter: str) -> tuple[Codes, list[str]]:
+def _combine(parts: Sequence[_Labels], rows: slice | Indices, delimiter: str) -> tuple[Codes, list[str]]:
     """The index of the path of each of `rows`, and the distinct paths, joined from the labels of `parts`.
 
     >>> years, fields = _Labels(np.array([0, 0, 1]), ["2025", "2026"]), _Labels(np.array([1, 0, 1]), ["k=a", "k=b"])

@@ -62,7 +62,10 @@ class Zone:
         return (_EPOCH + timedelta(milliseconds=max(instant, _FIRST))).astimezone(self._rules)
 
     def offsets(self, times: Times) -> Times | int:
-        """The offset of each of `times`; a single number if all have the same offset."""
+        """The offset of each of `times`, at least one; a single number if all have the same offset."""
+        first, last = int(times.min()) // DAY, int(times.max()) // DAY
+        if first == last and isinstance(offset := self._day(first), int):
+            return offset
         days = times // DAY
         indexes, distinct = ranked(days)
         found = [self._day(int(day)) for day in distinct]

@@ -26,6 +26,8 @@ _PLAIN: Final = r"^(000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})-\d\d-\d\dT\d\d:\d\
 
 def kafka_times(timestamps: Times) -> tuple[Times, Rejections]:
     """The times of the extractor Record: Kafka's timestamps in ms since the epoch. -1 means none and is rejected."""
+    if not len(timestamps) or (int(timestamps.min()) >= 0 and int(timestamps.max()) < LIMIT):
+        return timestamps, []
     missing = [(int(row), "the record has no Kafka timestamp") for row in np.flatnonzero(timestamps == -1)]
     beyond = (timestamps <= -LIMIT) | (timestamps >= LIMIT)  # not np.abs: the absolute value of -2**63 overflows
     out_of_range = [(int(row), "the Kafka timestamp is out of range") for row in np.flatnonzero(beyond)]
