@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 import yaml
 
-from bench.data import CASES, Case, values
+from bench.data import CASES, FIRST_MS, PARTITIONS, SPAN_MS, Case, values
 from bench.servers import BUCKET, target
 from bench.suites import SETTINGS, shape
 from devtools.s3 import credentials_environment
@@ -56,19 +56,21 @@ def frames(case: Case, columns: Columns, size: int) -> list[bytes]:
     source = itertools.islice(values(case.size), size // case.size)
     made, first = [], 0
     while chunk := list(itertools.islice(source, per_frame)):
-        made.append(_frame(chunk, first, columns))
+        made.append(_frame(case, chunk, first, columns))
         first += len(chunk)
     return made
 
 
-def _frame(chunk: Sequence[bytes], first: int, columns: Columns) -> bytes:
+def _frame(case: Case, chunk: Sequence[bytes], first: int, columns: Columns) -> bytes:
+    """Records from the offset `first` on, with times as in a partition of the topics."""
     count = len(chunk)
     sections = [b""] * 17
     sections[0] = np.arange(first, first + count, dtype=np.int64).tobytes()
     sections[2] = np.cumsum([0, *(len(value) + len(columns.separator) for value in chunk)], dtype=np.int32).tobytes()
     sections[3] = b"".join(value + columns.separator for value in chunk)
     if columns.timestamp:
-        sections[4] = (1_700_000_000_000 + np.arange(first, first + count) * 1_000).tobytes()
+        per_partition = case.records // PARTITIONS
+        sections[4] = (FIRST_MS + np.arange(first, first + count) * SPAN_MS // per_partition).tobytes()
     sizes = [len(section) for section in sections]
     head = HEAD.pack(0, count, *sizes, *[0] * (30 - len(sizes)))
     return head + b"".join(section + bytes(-len(section) % 8) for section in sections)
