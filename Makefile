@@ -30,7 +30,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock crd golden chart demo demo-up demo-down demo-cluster recording test test-fast test-cluster prepare-cluster \
-	prepare-test coverage chaos fuzz mutate soak lint lint-workflows docs format bench bench-operator clean
+	prepare-test compile-tests coverage chaos fuzz mutate soak lint lint-workflows docs format bench bench-operator clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ test: WORKERS := $(or $(WORKERS),$(shell $(PYTHON) tools/workers.py))
 test: prepare-test ## all tests but those of test-cluster: unit, model, simulation, and data on a real broker and S3 server
 	@echo "test: simulated worlds from S3SINK_SEED=$(S3SINK_SEED) on"
 	@$(PYTEST) -m "not ($(CLUSTER))" $(ARGS)
+
+compile-tests: setup # the bytecode of all tests and of what they import; otherwise each worker compiles it after a clone
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null
 
 test-cluster: prepare-cluster ## the tests on a real Kubernetes API server, of the chart and the images, and on a real node
 	@$(PYTEST) -m "$(CLUSTER)" $(addprefix --ignore=tests/,$(WITHOUT_CLUSTER)) $(ARGS)
