@@ -74,6 +74,10 @@ def faults_see_drivers(case: Case) -> bool:
     return "record lost" in case.faults
 
 
+ENDS = ("done", "conflict", "list records")
+"""The positions of a driver at which the work may be done (`ended`)."""
+
+
 def ended(case: Case, model: ModelState) -> bool:
     """Whether a driver has finished: everything is visible, or it has correctly stopped at a foreign object or a
     gap."""

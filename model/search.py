@@ -53,7 +53,7 @@ class Search(Generic[S]):
     def __init__(
         self,
         *,
-        steps: Callable[[S], Iterable[Step[S]]],
+        steps: Callable[[S], Iterable[tuple[str, S]]],
         broken: Callable[[S], tuple[str, str] | None],
         ended: Callable[[S], bool],
         relied_on: Callable[[str], bool],
