@@ -31,8 +31,9 @@ from sink_job.api.errors import ConfigurationError
 from sink_job.api.sections.format_section import FormatSpec, ParquetSpec
 from sink_job.api.units.quantities import MI, format_size
 
-HEAP = 512 * MI
-HEAP_PER_CORE = 64 * MI
+HEAP = 448 * MI
+"""Spark does not start with less than 450 MiB. About 40 MiB of the heap stay in use beside the fetches of the tasks."""
+HEAP_PER_CORE = 32 * MI
 MIN_HEAP = 256 * MI
 JVM_BESIDE_HEAP = 256 * MI
 DRIVER = 160 * MI
@@ -159,7 +160,7 @@ def executor_overhead(total: int, *, cores: int) -> int:
 
 def heap_beside_executors(total: int | None) -> int:
     """The heap of a driver's JVM if tasks run in executors, in bytes. `total`: the driver's memory, None if unknown."""
-    return HEAP if total is None else max(MIN_HEAP, total - JVM_BESIDE_HEAP - DRIVER)
+    return heap_of(1) if total is None else max(MIN_HEAP, total - JVM_BESIDE_HEAP - DRIVER)
 
 
 def beside_tasks(cores: int) -> int:

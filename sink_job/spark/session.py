@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from sink_job.api.errors import ConfigurationError, TooManyExecutorFailures
-from sink_job.spark.conf import SHORT_DIR, SOCKET_DIR_LENGTH, SparkSettings, spark_conf
+from sink_job.spark.conf import ARENAS, SHORT_DIR, SOCKET_DIR_LENGTH, SparkSettings, spark_conf
 from sink_job.spark.executor_log import ExecutorLog
 from sink_job.spark.pyspark_core import SparkConf, SparkContext, java_gateway, launch_gateway
 from sink_job.spark.resource_errors import jvm_error
@@ -91,6 +91,7 @@ def _recorded_process() -> Iterator[list[subprocess.Popen[bytes]]]:
 
     def recording(*words: Any, **more: Any) -> subprocess.Popen[bytes]:
         more["env"].setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER_OPTIONS)
+        more["env"].setdefault("MALLOC_ARENA_MAX", ARENAS)
         launched.append(subprocess.Popen(*words, **more))
         return launched[-1]
 

@@ -26,7 +26,7 @@ def test_sparks_properties_are_those_of_client_mode_in_a_pod() -> None:
     assert made["spark.kubernetes.driver.pod.name"] == "flights-s3sink-driver"
     assert made["spark.executor.instances"] == "4"
     assert made["spark.app.id"] == made["spark.kubernetes.executor.podNamePrefix"] == "flights-12"
-    assert (made["spark.executor.memory"], made["spark.executor.memoryOverhead"]) == ("640m", "2432m")
+    assert (made["spark.executor.memory"], made["spark.executor.memoryOverhead"]) == ("512m", "2560m")
     assert made["spark.authenticate"] == made["spark.network.crypto.enabled"] == "true"
     assert made["spark.kubernetes.authenticate.oauthTokenFile"].endswith("/token")
     assert made["spark.foo"] == "1"

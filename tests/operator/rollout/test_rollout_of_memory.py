@@ -62,7 +62,7 @@ def test_changed_default_memory_restarts_one_sink_in_local_mode_after_the_other(
     fleet = Fleet(4)
     fleet.start_operator(OLD, at_least("4Gi"))
     fleet.run()
-    assert sorted(map(str, sizes(fleet))) == sorted([str(4 * GI), *[str(1536 << 20)] * 3])
+    assert sorted(map(str, sizes(fleet))) == sorted([str(4 * GI), *[str(1408 << 20)] * 3])
     assert len(fleet.with_condition("RolloutPending")) == 3
     fleet.run(minutes=10)
     assert sizes(fleet) == [4 * GI] * 4

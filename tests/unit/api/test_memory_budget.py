@@ -24,7 +24,7 @@ def default_budget(cores: int, part_size: int = 25 * MI, most: int = 8 * GI) -> 
 def test_two_concurrent_tasks_take_less_than_2_gb() -> None:
     memory = default_budget(2)
     assert memory.total < 2_000_000_000
-    assert memory.heap == 640 * MI
+    assert memory.heap == 512 * MI
     assert memory.part_buffers == 3
     assert memory.budget >= 100 * MI
 
@@ -53,7 +53,7 @@ def test_large_parts_increase_the_default_memory() -> None:
 
 def test_parts_that_do_not_fit_are_rejected_with_the_required_memory() -> None:
     with pytest.raises(
-        ConfigurationError, match=r"8Gi is too little for 4 concurrent tasks .*partSize 2Gi: 18440Mi are required"
+        ConfigurationError, match=r"8Gi is too little for 4 concurrent tasks .*partSize 2Gi: 18248Mi are required"
     ):
         default_budget(4, 2 * GI)
 

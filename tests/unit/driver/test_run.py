@@ -105,7 +105,7 @@ def test_a_failure_has_the_position_of_its_error_and_no_secret(sink: Sink) -> No
 
 def test_memory_is_the_argument_or_the_default_within_the_spec(sink: Sink) -> None:
     assert machine.memory_of(sink, cores=2, total=3 * GI).total == 3 * GI
-    assert machine.memory_of(sink, cores=2, total=None).total == 1876 * MI
+    assert machine.memory_of(sink, cores=2, total=None).total == 1748 * MI
     bounded = load_sink(SINK + "  executor: {memory: {max: 1700Mi}}\n")
     assert machine.memory_of(bounded, cores=2, total=None).total == 1700 * MI
 

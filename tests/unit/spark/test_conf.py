@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sink_job.api.errors import ConfigurationError
+from sink_job.api.memory_budget import heap_of
 from sink_job.spark import jars
 from sink_job.spark.conf import SparkSettings, java_option, spark_conf
 from sink_job.spark.executor_pods import ExecutorConfig
@@ -139,7 +140,7 @@ def test_executors_use_the_same_paths_of_kafkas_client_and_logging_as_the_driver
     )
     assert properties["spark.executor.extraClassPath"] == "/jars/a.jar:/jars/b.jar:/mine.jar"
     options = properties["spark.executor.extraJavaOptions"]
-    assert options.startswith("-Da=b -XX:+UseParallelGC")
+    assert options.startswith("-Da=b ")
     assert "-Dlog4j2.configurationFile=file:///conf/log4j2.properties" in options
 
 
@@ -183,3 +184,37 @@ def test_the_jvm_of_an_executor_sees_its_cores_and_not_those_of_the_node(cores: 
     properties = spark_conf(settings, Path("/tmp/x"), Path("/tmp/x"), Path("/conf/x"))
     assert f"-XX:ActiveProcessorCount={processors}" in properties["spark.executor.extraJavaOptions"].split()
     assert "ActiveProcessorCount" not in properties["spark.driver.extraJavaOptions"]
+
+
+@pytest.mark.parametrize(
+    ("cores", "options"),
+    [
+        (1, ["-XX:+UseSerialGC", "-Xmn72m", "-XX:SurvivorRatio=2"]),
+        (4, ["-XX:+UseSerialGC", "-Xmn144m", "-XX:SurvivorRatio=2"]),
+        (5, ["-XX:+UseParallelGC"]),
+    ],
+)
+def test_the_fetches_of_each_task_fit_into_the_young_generation_of_a_serial_collector(
+    cores: int, options: list[str]
+) -> None:
+    settings = SparkSettings(app_name="sink", jars=[], cores=cores)
+    properties = spark_conf(settings, Path("/work/x"), Path("/work/x"), Path("/conf/x"))
+    found = properties["spark.driver.extraJavaOptions"].split()
+    assert [each for each in found if "GC" in each or "Xmn" in each or "Survivor" in each] == options
+
+
+def test_the_smallest_heap_leaves_spark_what_it_requires() -> None:
+    """Spark asks for 450 MiB of the heap without one of the survivor spaces."""
+    for cores in range(1, 33):
+        survivors = (48 + 24 * cores) / 4 if cores <= 4 else heap_of(cores) / 2**20 / 3 / 8
+        assert heap_of(cores) / 2**20 - survivors > 450
+
+
+def test_a_jvm_and_its_workers_have_two_arenas_of_malloc() -> None:
+    assert conf()["spark.executorEnv.MALLOC_ARENA_MAX"] == "2"
+
+
+def test_the_modules_of_the_sinks_tasks_are_named_to_the_workers() -> None:
+    settings = SparkSettings(app_name="sink", jars=[], task_modules=("a.b", "c"))
+    properties = spark_conf(settings, Path("/work/x"), Path("/work/x"), Path("/conf/x"))
+    assert properties["spark.executorEnv.S3SINK_TASK_MODULES"] == "a.b c"
