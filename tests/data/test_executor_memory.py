@@ -31,7 +31,7 @@ def test_new_executors_of_a_running_application_get_the_new_memory(spark: SparkC
     scaler = ExecutorScaler(spark, ExecutorConfig(properties={}, instances=1, cores=1, memory=1024 * MI))
     try:
         scaler.resize(2048 * MI)
-        assert overhead() == 2048 - 576
+        assert overhead() == 2048 - 480
         scaler.resize(600 * MI)
         assert overhead() == 384
     finally:
