@@ -70,6 +70,11 @@ QUICK = {
         SMALL, faults=("vanish", "group set forward")
     ),
     "a lost upload of two paths": Case(records=3, rounds=(3,), paths="data", faults=("vanish",)),
+    "a lost upload beside dead letters": Case(records=4, rounds=(4,), drivers=1, paths="rejected", faults=("vanish",)),
+    "a lost upload beside dead letters whose schema ids are known later": Case(
+        records=3, rounds=(3,), drivers=1, paths="unknown", faults=("vanish",)
+    ),
+    "two drivers and dead letters": replace(SMALL, paths="unknown"),
     "a discard": replace(DISCARDED, records=2, verified=True),
     "a reset": replace(RESETTING, verified=True),
     "a reset that a driver sleeps through": replace(SLEEPER, verified=True),
@@ -136,6 +141,11 @@ OMISSIONS = [
     Omission(("p2.rebuilt",), "duplicate", Case(records=3, drivers=1, paths="data", faults=("vanish",))),
     Omission(("p2.runs",), "duplicate", Case(records=3, drivers=1, paths="data", faults=("vanish",))),
     Omission(("p2.schemas",), "duplicate", Case(records=3, drivers=1, schemas="data", faults=("vanish",))),
+    Omission(
+        ("p2.rejected",), "duplicate", Case(records=4, rounds=(4,), drivers=1, paths="rejected", faults=("vanish",))
+    ),
+    Omission(("p2.unknown-left-out",), "duplicate", Case(records=3, drivers=1, paths="unknown", faults=("vanish",))),
+    Omission(("p2.unknown-rejected",), "lost", replace(ALONE, paths="unknown", faults=("vanish",))),
     Omission(("p2.clocks",), "lost", replace(SMALL, paths="clock", faults=("vanish",))),
     Omission(("p2.clock-forward",), "duplicate", BACKWARD),
     Omission(("p2.same-key",), "wrong key", replace(ALONE, faults=("vanish",))),

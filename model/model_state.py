@@ -37,7 +37,8 @@ class Case:
     part            records that fill a part
     rounds          possible numbers of records in a round
     paths           how records are divided into paths: `one`; `data` (even and odd); `clock` (the path is the round's
-                    clock, and each driver has its own)
+                    clock, and each driver has its own); `rejected` (odd ones are dead letters); `unknown` (the same,
+                    because their schema ids are unknown until a rebuild)
     schemas         the schemas of records: `none`; `data` (even and odd). Each has an open object of its own
                     (`schemaCompatibility: Separate`)
     clocks          the host's clock at the round that starts with each offset; empty: each driver has its own clock

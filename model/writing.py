@@ -25,6 +25,12 @@ from sink_job.ledger.state import (
 )
 from sink_job.rotation.types import ObjectId, OpenObjectState, RotationState
 
+DEAD_LETTERS = "d"
+"""The path of the dead-letter object."""
+
+UNKNOWN = -1
+"""The clock of the source ranges of records that were rejected because their schema id was unknown."""
+
 CHECKSUMS = [checksum_range(offset, offset + 1) for offset in range(10)]
 
 
@@ -52,7 +58,9 @@ class TaskResult(NamedTuple):
 
 def path_of(case: Case, offset: int, clock: int) -> str:
     """The path of a record under a round's clock."""
-    return {"one": "p", "data": "pq"[offset % 2], "clock": "pq"[clock % 2]}[case.paths]
+    rejected = f"p{DEAD_LETTERS}"[offset % 2]
+    paths = {"one": "p", "data": "pq"[offset % 2], "clock": "pq"[clock % 2], "rejected": rejected, "unknown": rejected}
+    return paths[case.paths]
 
 
 def id_of(case: Case, offset: int, clock: int) -> ObjectId:
@@ -66,7 +74,12 @@ def recorded_clock(case: Case, clock: int) -> int:
 
 
 def is_member(case: Case, target: ObjectId, offset: int, clock: int) -> bool:
-    """Whether the record belongs to the object, if its offset is in one of the object's source ranges."""
+    """Whether the record belongs to the object, if its offset is in one of the object's source ranges. With
+    `paths: unknown` no record is rejected any more: their schema ids are known."""
+    if case.paths == "unknown":
+        return target.path != DEAD_LETTERS or clock == UNKNOWN
+    if target.path == DEAD_LETTERS and not case.rules.enforce("p2.rejected"):
+        return True
     if not case.rules.enforce("p2.schemas"):
         return path_of(case, offset, clock) == target.path
     return id_of(case, offset, clock) == target
@@ -177,10 +190,19 @@ class Task:
         left = "".join(self._fetch(extent, o.path) for extent in o.partial_block)
         if new:
             offsets = sum((CHECKSUMS[int(offset)] for offset in new), o.offsets)
-            seen = extend_sources(o.sources, int(new[0]), int(new[-1]) + 1, clock)
+            seen = self._sources(o, new, clock)
             state = replace(o.state, last=int(new[-1]), count=offsets.count)
             o = replace(o, state=state, offsets=offsets, sources=seen)
         return self._send(o, left + new, closing)
+
+    def _sources(self, o: OpenObject, new: str, clock: int) -> tuple[SourceRange, ...]:
+        """The source ranges of an object with new records."""
+        rule = "p2.unknown-rejected" if o.path == DEAD_LETTERS else "p2.unknown-left-out"
+        if self._case.paths != "unknown" or not self._case.rules.enforce(rule):
+            return extend_sources(o.sources, int(new[0]), int(new[-1]) + 1, clock)
+        if o.path == DEAD_LETTERS:
+            clock = UNKNOWN
+        return (*o.sources, *(SourceRange(int(offset), int(offset) + 1, clock) for offset in new))
 
     def _send(self, o: OpenObject, content: str, closing: bool) -> tuple[OpenObject, str]:
         """Sends full parts; at the close also the remainder."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from devtools.simulation import containers, registry
 from devtools.simulation.client import CALL_FAULTS, CONDITIONAL_FAULTS
+from devtools.simulation.dead_letters import DEAD_LETTERS
 from devtools.simulation.successors import SINK_ID, name_of
 from sink_job.api.parser import parse_sink
 from sink_job.api.spec import Sink
@@ -57,6 +58,7 @@ TRAITS = (
     "other-ledger",
     "lying-registry",
     "lost-uploads",
+    "dead-letters",
 )
 """Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
@@ -66,7 +68,8 @@ TRAITS = (
 schemaCompatibility. `registry-faults`: the registry is down, slow, 403, late with an id, forgets, swaps, renumbers.
 `other-ledger`: a sink that takes over has a ledger of its own, which continues after the objects of the other one.
 `lying-registry`, `lost-uploads`: after the faults a driver copies everything. Then a registry lies about every id of
-which the ledger has a copy, to a driver that reads more records; and the uploads of the open objects are lost."""
+which the ledger has a copy, to a driver that reads more records; and the uploads of the open objects are lost.
+`dead-letters`: bad records are in dead-letter objects; only with `bad-records`."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *CONDITIONAL_FAULTS, *TRAITS)
 
@@ -85,6 +88,7 @@ RARE = {
     "take-over": 0.15,
     "lying-registry": 0.1,
     "lost-uploads": 0.05,
+    "dead-letters": 0.4,
 }
 """The probability of a feature; 0.5 for others."""
 
@@ -158,6 +162,10 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
     rng = random.Random(f"{seed}/shape")
     features = {name for name in FEATURES if random.Random(f"{seed}/{name}").random() < RARE.get(name, 0.5)}
     features = (features | {"growth"} | set(include)) - set(without)
+    if "dead-letters" in include:
+        features.add("bad-records")
+    elif "bad-records" not in features:
+        features.discard("dead-letters")
     if features >= {"take-over", "other-ledger"}:
         features.difference_update(NOT_WITH_OTHER_LEDGER)
     topics = ["log", "other"][: rng.choice((1, 1, 2))]
@@ -210,6 +218,8 @@ def _manifest(config: SimulationConfig, rng: random.Random) -> dict[str, Any]:
     }
     if config.has("bad-records"):
         spec["errors"] = {"tolerance": "All", "onNullValue": "Ignore"}
+    if config.has("dead-letters"):
+        spec["errors"]["deadLetters"] = {"prefix": DEAD_LETTERS}
     head = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": {"name": "sink", "namespace": "default"}}
     return {**head, "spec": spec}
 

@@ -186,7 +186,9 @@ class Events:
         log.times[offset] = time
         bad = rng.random() if config.has("bad-records") else 1.0
         if bad < 0.1:
-            log.values[offset] = None if bad < 0.05 else b"{not json"
+            log.values[offset] = value = None if bad < 0.05 else b"{not json"
+            if value is not None and config.has("dead-letters"):
+                simulation.oracle.rejected(Source(tp, offset, time, ""), value)
             return
         kind = f"k{rng.randrange(config.kinds)}"
         fields = {"at": f"{tp}@{offset}", "kind": kind, "pad": "x" * rng.randint(0, config.pad)}
@@ -239,6 +241,8 @@ class Events:
             return True
         start = oracle.current.starts.get(tp)
         if start is None or self._simulation.kafka.logs[tp].values[offset] in oracle.sources:
+            return False
+        if oracle.dead_letters.has(tp, offset):
             return False
         later = (
             o for o in oracle.current.seen[tp] if o > offset

@@ -16,7 +16,7 @@ from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.engine.types import ROW, Cancelled, Columns, ProcessorFactory, Range
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-"""The type of the headers of a batch. No simulated record has headers."""
+"""The type of the headers of a batch. No simulated record has headers or a key."""
 
 Commit = Callable[[TopicPartition, int, str], None]
 
@@ -233,6 +233,8 @@ def _batch(log: SimulatedLog, offsets: Sequence[int], columns: Columns) -> pa.Re
     }
     if columns.timestamp:
         data["timestamp"] = pa.array([log.times[offset] for offset in offsets], pa.int64())
+    if columns.key:
+        data["key"] = pa.nulls(len(offsets), pa.binary())
     if columns.headers:
         data["headers"] = pa.nulls(len(offsets), HEADERS)
     return pa.RecordBatch.from_pydict(data)

@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import msgspec
 
+from devtools.simulation.dead_letter_mutations import DEAD_LETTER_MUTATIONS
 from devtools.simulation.runner import FailedCase, new_cases, run_case
 from devtools.simulation.store import SimulatedStore
 from sink_job.api.errors import LedgerFenced
@@ -415,10 +416,12 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         hand_over_not_marked,
         owners_replaced_unconditionally,
     )
-}
+} | DEAD_LETTER_MUTATIONS
 
 
 INCLUDE = {
+    **dict.fromkeys(DEAD_LETTER_MUTATIONS, ("dead-letters",)),
+    "accepted_records_rebuilt_as_dead_letters": ("dead-letters", "lifecycle"),
     "no_listing_after_the_claim": ("slow-records", "second-driver"),
     "committed_without_a_check": ("group-back",),
     "committed_before_acknowledged": ("eager-reader", "kill"),
@@ -461,7 +464,7 @@ EXCLUDE = {
 def search(name: str, runs: int, base: int = 0) -> tuple[int, FailedCase] | None:
     """The number of runs until the defect is found, and its failure; None if `runs` do not find it."""
     include = INCLUDE.get(name, ())
-    excluded = {"containers", "inference", "registry", "take-over", "lost-uploads"} - set(include)
+    excluded = {"containers", "inference", "registry", "take-over", "lost-uploads", "dead-letters"} - set(include)
     excluded |= set(EXCLUDE.get(name, ()))
     for number, case in enumerate(new_cases(base, runs, excluded, include), start=1):
         with ExitStack() as stack:

@@ -18,6 +18,7 @@ import msgspec
 
 from devtools.bucket_listing import decompressed
 from devtools.simulation import containers
+from devtools.simulation.dead_letters import DeadLetterAccount, is_dead_letters
 from devtools.simulation.kafka import SimulatedKafka
 from devtools.simulation.registered_objects import RegisteredObjects, Source
 from devtools.simulation.single_write import SingleWrite
@@ -94,6 +95,7 @@ class Oracle:
         self._values: dict[tuple[TopicPartition, int], bytes] = {}
         self._closed: dict[str, tuple[ClosedObject, LedgerAccount]] = {}
         self._single_write = SingleWrite()
+        self.dead_letters = DeadLetterAccount()
         self.accepted: dict[TopicPartition, list[int]] = defaultdict(list)
         self.dropped: dict[TopicPartition, set[int]] = defaultdict(set)
         self.generations = [Generation(1)]
@@ -128,6 +130,11 @@ class Oracle:
             assert self.registered is not None, "the run has a registry"
             self.registered.produced(source, *registered)
         self.accepted[tp].append(offset)
+
+    def rejected(self, source: Source, value: bytes) -> None:
+        """Takes a record that has to be in a dead-letter object."""
+        self.dead_letters.produced(source, value)
+        self.accepted[source.tp].append(source.offset)
 
     def is_copied(self, tp: TopicPartition, offset: int) -> bool:
         """Whether the record was visible in the current generation; records before its start count as copied."""
@@ -315,6 +322,11 @@ class Oracle:
         self._expect_key(key, sources)
         closed, account = self._closed[key]
         settings = account.settings[closed.settings]
+        if is_dead_letters(key):
+            difference = self.dead_letters.difference(closed, settings, body)
+            if difference is not None:
+                self.fail(Violation("dead letters", f"{key}: {difference}"))
+            return
         self._expect_parts(closed, settings, body, sources)
         if self.registered is not None:
             difference = self.registered.difference(key, body, settings, generation)
@@ -333,6 +345,8 @@ class Oracle:
             self.fail(Violation("other parts", message))
 
     def _sources(self, key: str, body: bytes) -> list[Source]:
+        if is_dead_letters(key):
+            return self.dead_letters.sources(body)
         if self.registered is not None:
             return self._registered_sources(self.registered, key, body)
         if containers.is_container(key):

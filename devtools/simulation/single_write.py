@@ -70,6 +70,7 @@ class SingleWrite:
             "offset": pa.array(range(len(values)), pa.int64()),
             "value": pa.array(values, pa.binary()),
             "timestamp": pa.array([0] * len(values), pa.int64()),
+            "key": pa.nulls(len(values), pa.binary()),
             "headers": pa.nulls(len(values), HEADERS),
         }
         prepared = pipeline.prepare(pa.RecordBatch.from_pydict(columns), 0, tp)

@@ -10,6 +10,7 @@ import json
 import random
 from dataclasses import dataclass, field
 
+from devtools.simulation.dead_letters import is_dead_letters
 from sink_job.ledger.ownership import Owner
 
 MAX_SUCCESSORS = 2
@@ -106,7 +107,8 @@ class Successors:
     def others(self, number: int) -> list[int]:
         """The other sinks that own what this one needs, in the order in which it would notice."""
         ledgers = [] if self.other_ledger else [owner for owner, _ in self._ledgers.values()]
-        return [owner for owner in (*ledgers, *(owner for _, owner in sorted(self._topics.items()))) if owner != number]
+        topics = sorted(self._topics.items(), key=lambda each: (is_dead_letters(each[0]), each[0]))
+        return [owner for owner in (*ledgers, *(owner for _, owner in topics)) if owner != number]
 
     @property
     def finisher(self) -> int:

@@ -47,7 +47,8 @@ class Unreachable:
 @dataclass(frozen=True, kw_only=True)
 class SinkResources:
     """The resources that a sink owns exclusively. `observed_topics`: known topics that its pattern matches. `held` and
-    `held_since`: the digest and the time in `status.claim`, empty without one."""
+    `held_since`: the digest and the time in `status.claim`, empty without one. `dead_letters`: the directory of its
+    dead-letter objects."""
 
     namespace: str
     name: str
@@ -63,13 +64,15 @@ class SinkResources:
     observed_topics: Sequence[str] = ()
     held: str = ""
     held_since: str = ""
+    dead_letters: str | None = None
 
     @cached_property
     def digest(self) -> str:
         """A digest of the resources that the spec sets."""
         topics = None if self.topics is None else sorted(self.topics)
         place = [self.endpoint, self.bucket, self.topics_dir, self.sink_id]
-        text = json.dumps([*place, topics, self.pattern, self.group, self.brokers])
+        dead_letters = [] if self.dead_letters is None else [self.dead_letters]
+        text = json.dumps([*place, topics, self.pattern, self.group, self.brokers, *dead_letters])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property

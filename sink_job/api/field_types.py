@@ -229,6 +229,13 @@ def check_topics_dir(text: str) -> None:
         raise ValueError(f"contains the directory {RESERVED}, which is reserved for ledgers")
 
 
+def check_dead_letter_prefix(text: str) -> None:
+    """Checks the first elements of the keys of dead-letter objects."""
+    if not text:
+        raise ValueError("is empty: use a directory of its own such as rejected")
+    check_topics_dir(text)
+
+
 def check_delimiter(text: str) -> None:
     """Checks the delimiter between the directories of a key."""
     _check_printable(text, max_length=16)
@@ -321,6 +328,7 @@ PathFormat = Annotated[str, TextValidator(check_path_format, {"minLength": 1, "m
 Timezone = Annotated[str, TextValidator(check_timezone, {"minLength": 1, "maxLength": 64})]
 Locale = Annotated[str, TextValidator(check_locale, _schema(_LOCALE, 16))]
 TopicsDir = Annotated[str, TextValidator(check_topics_dir, {"maxLength": 512})]
+DeadLetterPrefix = Annotated[str, TextValidator(check_dead_letter_prefix, {"minLength": 1, "maxLength": 512})]
 Delimiter = Annotated[str, TextValidator(check_delimiter, {"minLength": 1, "maxLength": 16})]
 FileDelimiter = Annotated[str, TextValidator(check_file_delimiter, {"minLength": 1, "maxLength": 16})]
 Bucket = Annotated[str, TextValidator(check_bucket, _schema(_BUCKET, 63, 3))]

@@ -24,6 +24,7 @@ from sink_job.api.field_types import RESERVED, DnsLabel, SinkId
 from sink_job.api.rules.reserved_properties import redacted
 from sink_job.api.sections.format_section import FormatSpec
 from sink_job.api.sections.job_sections import (
+    DeadLetterSettings,
     ErrorsSpec,
     KafkaSpec,
     KeySettings,
@@ -118,6 +119,8 @@ class ObjectSettings(SpecModel):
     `format.inference`. Both sections are None here: a change of the connection closes no object, and the ledger has the
     text of the schema once. In the ledger they are called `framing` and `unframed`.
 
+    `dead_letters`: None if rejected records are in no object.
+
     `library` is the library that determines the bytes, with its version, such as `zstd 1.5.7`. It is set in the
     settings of a claim only, by the driver process. None: the settings alone determine the bytes. `rules` are the
     libraries that decide which values are accepted and what their paths are, set in the same place: a rebuild with
@@ -131,6 +134,7 @@ class ObjectSettings(SpecModel):
     schema_compatibility: SchemaCompatibility = SchemaCompatibility.NONE
     wire_format: Annotated[WireFormatSettings | None, Field(alias="framing")] = None
     bare_values: Annotated[BareValueSettings | None, Field(alias="unframed")] = None
+    dead_letters: Annotated[DeadLetterSettings | None, Field(exclude_if=lambda value: value is None)] = None
     library: str | None = None
     rules: tuple[str, ...] = ()
 
@@ -192,6 +196,7 @@ class Sink(SpecModel):
             rotation=spec.rotation,
             s3=KeySettings(**{name: getattr(spec.s3, name) for name in KeySettings.model_fields}),
             schema_compatibility=spec.schema_compatibility,
+            dead_letters=spec.errors.object_settings(),
             wire_format=None if spec.format.registry is None else spec.format.registry.wire_format(),
             bare_values=bare_value_settings(
                 spec.format.converter,

@@ -91,7 +91,8 @@ _RULES: Final = """\
 - `partitioner.pathFormat`: allowed letters are y Y M d D H h m s S a E e w x X Z z. Put text in single quotes.
 - `s3.endpoint` with `http://` needs `s3.insecure: true`, except on loopback.
 - `s3.fileDelimiter` must not contain a digit. Neither of the two delimiters may contain the other.
-- `errors.deadLetters.topic` needs `errors.tolerance: All`, and must not be one of the source topics.
+- `errors.deadLetters.topic` and `prefix` need `errors.tolerance: All`. The topic must not be one of the source topics.
+  The prefix and `s3.topicsDir` must not contain each other.
 """
 
 

@@ -58,6 +58,11 @@ def show(report: VerifyReport) -> None:
         header.insert(2, "GENERATION")
         for row, p in zip(rows, report.partitions, strict=True):
             row.insert(2, str(p.generation))
+    if any(p.dead_letters for p in report.partitions):
+        at = header.index("BYTES")
+        header.insert(at, "DEAD_LETTERS")
+        for row, p in zip(rows, report.partitions, strict=True):
+            row.insert(at, known(p.dead_letters))
     if sys.stdout.isatty():
         _show_rich(header, rows, report)
     else:

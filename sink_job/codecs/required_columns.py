@@ -17,10 +17,11 @@ def required_columns(settings: ObjectSettings) -> Columns:
     partitioner = PathPartitioner.of(settings)
     fields = RecordFields.of(settings, partitioner.fields, None)
     schemas, envelope = SchemaSettings.of(settings, None), settings.format.envelope
+    whole = envelope or settings.dead_letters is not None
     return Columns(
-        timestamp=partitioner.needs_timestamp or envelope,
-        key=fields.needs_key or envelope,
-        headers=(schemas is not None and schemas.needs_headers) or fields.needs_headers or envelope,
+        timestamp=partitioner.needs_timestamp or whole,
+        key=fields.needs_key or whole,
+        headers=(schemas is not None and schemas.needs_headers) or fields.needs_headers or whole,
         timestamp_type=envelope,
     )
 

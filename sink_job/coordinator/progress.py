@@ -48,7 +48,7 @@ class _Counts:
         totals.parts += sum(c.parts for c in counts)
         totals.uploaded_bytes += sum(c.part_bytes for c in counts)
         totals.ignored += sum(c.ignored for c in counts)
-        totals.dropped += sum(c.rejected for c in counts)
+        totals.dropped += sum(c.rejected - c.dead_letters for c in counts)
         totals.dropped_properties += sum(c.dropped_properties for c in counts)
         totals.retries += sum(c.retries for c in counts)
         for c in counts:

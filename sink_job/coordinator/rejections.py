@@ -19,7 +19,8 @@ _log = logging.getLogger(__name__)
 
 
 def log_rejected(results: Mapping[TopicPartition, TaskResult]) -> None:
-    """Logs the records that `errors.tolerance: All` drops: one line for each topic-partition."""
+    """Logs the records that `errors.tolerance: All` drops, or that are in dead-letter objects: one line for each
+    topic-partition."""
     for tp, result in sorted(results.items()):
         if count := result.counts.rejected:
             reported = result.rejected[:MAX_REPORTED_REJECTIONS]
@@ -27,6 +28,9 @@ def log_rejected(results: Mapping[TopicPartition, TaskResult]) -> None:
             if count > len(reported):
                 details += f"; and {count - len(reported):,} more"
             records = "record" if count == 1 else "records"
+            if result.counts.dead_letters:
+                _log.warning("%s: %s rejected %s in dead-letter objects: %s", tp, f"{count:,}", records, details)
+                continue
             _log.warning(
                 "%s: dropped %s rejected %s (spec.errors.tolerance: All): %s", tp, f"{count:,}", records, details
             )

@@ -10,6 +10,7 @@ from sink_job.ledger import ownership
 from sink_job.ledger.generations import settings_below
 from sink_job.ledger.ownership import Owner, Succession
 from sink_job.ledger.state import PartitionState
+from sink_job.partitioning.object_keys import layouts
 from sink_job.s3 import S3Client
 
 
@@ -44,16 +45,19 @@ class TopicClaims:
         self.continues_at |= self._claim(self._object_settings, topics)
 
     def _claim(self, object_settings: ObjectSettings, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        return ownership.claim_topics(
-            self._s3,
-            object_settings,
-            self._owner,
-            topics,
-            take_over=self._take_over,
-            succession=self._succession,
-            former=self._former,
-            ledger=self._root,
-        )
+        topics, continues_at = list(topics), dict[TopicPartition, int]()
+        for layout in layouts(object_settings):
+            continues_at |= ownership.claim_topics(
+                self._s3,
+                layout,
+                self._owner,
+                topics,
+                take_over=self._take_over,
+                succession=self._succession,
+                former=self._former,
+                ledger=self._root,
+            )
+        return continues_at
 
     def continued(self, partitions: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
         """New partitions of the ledger, those of a previous owner with another ledger from where that one ends."""

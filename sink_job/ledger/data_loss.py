@@ -13,6 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from sink_job.ledger.state import ClosedObject, LostObject, OpenObject, PartitionState
+from sink_job.records.batch import DEAD_LETTERS
 
 
 class RebuildOutcome(NamedTuple):
@@ -32,7 +33,7 @@ def with_open(p: PartitionState, rebuilt: Iterable[OpenObject]) -> PartitionStat
         return replace(p, open=objects)
     rotation = replace(
         p.rotation,
-        open_records=sum(o.count for o in objects),
+        open_records=sum(o.count for o in objects if o.path != DEAD_LETTERS),
         interval_start=p.rotation.interval_start if objects else None,
         committable=min((o.first for o in objects), default=p.next),
     )

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from sink_job.api.sections.job_sections import DeadLetterSettings
 from sink_job.api.spec import ObjectSettings
 from sink_job.ledger.offset_checksum import total_checksum
 from sink_job.ledger.state import NOTHING_STAGED, LedgerState, PartitionState
@@ -30,7 +31,20 @@ def settings_below(object_settings: ObjectSettings, topics_dir: str | None) -> O
     """The settings with another topicsDir; unchanged if it is None."""
     if topics_dir is None:
         return object_settings
-    return object_settings.model_copy(update={"s3": object_settings.s3.model_copy(update={"topics_dir": topics_dir})})
+    update = {"s3": object_settings.s3.model_copy(update={"topics_dir": topics_dir})}
+    return object_settings.model_copy(update=update | _dead_letters_below(object_settings, topics_dir))
+
+
+def _dead_letters_below(object_settings: ObjectSettings, topics_dir: str) -> dict[str, DeadLetterSettings]:
+    """The dead letters of a generation with its own topicsDir have a directory of their own, too: its records are
+    rejected again."""
+    names, dead_letters = object_settings.s3, object_settings.dead_letters
+    if dead_letters is None:
+        return {}
+    below = (
+        topics_dir.removeprefix(names.topics_dir) if names.topics_dir else f"{names.directory_delimiter}{topics_dir}"
+    )
+    return {"dead_letters": dead_letters.model_copy(update={"prefix": f"{dead_letters.prefix}{below}"})}
 
 
 def generation_metadata(generation: int) -> str:

@@ -10,7 +10,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.staging import is_expired
 from sink_job.ledger.state import LedgerState
 from sink_job.ledger.store import Intent, Ledger, StoredIntent
-from sink_job.partitioning.object_keys import parse_key, topic_prefix
+from sink_job.partitioning.object_keys import parse_key, topic_prefixes
 from sink_job.s3 import S3Client
 
 INTENT_RETENTION_MS = 24 * 3_600_000
@@ -49,7 +49,12 @@ class OrphanCleaner:
         settings_of_claims = [ObjectSettings.model_validate_json(text) for text in sorted(texts)]
         ranges = _ranges(intents)
         topics = {tp.topic for tp in ranges}
-        prefixes = {topic_prefix(object_settings, topic) for object_settings in settings_of_claims for topic in topics}
+        prefixes = {
+            prefix
+            for object_settings in settings_of_claims
+            for topic in topics
+            for prefix in topic_prefixes(object_settings, topic)
+        }
         removed = 0
         for prefix in sorted(prefixes):
             for upload in self.s3.list_uploads(prefix):

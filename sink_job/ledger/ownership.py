@@ -24,7 +24,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import files
 from sink_job.ledger.generations import ledger_of
 from sink_job.ledger.state import KafkaIdentity
-from sink_job.partitioning.object_keys import extension, parse_key, topic_prefix
+from sink_job.partitioning.object_keys import extension, parse_key, topic_prefixes
 from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
 
 _NO_ETAG = '"00000000000000000000000000000000"'
@@ -484,7 +484,7 @@ def check_no_objects(s3: S3Client, object_settings: ObjectSettings, starts: Mapp
     """For a missing ledger: raises LedgerLost when an object of this sink has its first offset at or above the
     start."""
     for topic in sorted({tp.topic for tp in starts}):
-        for listed in s3.list(topic_prefix(object_settings, topic)):
+        for listed in (each for prefix in topic_prefixes(object_settings, topic) for each in s3.list(prefix)):
             parsed = parse_key(object_settings, listed.key)
             if parsed is None:
                 continue

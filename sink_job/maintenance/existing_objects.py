@@ -16,7 +16,7 @@ from sink_job.api.errors import ConfigurationError, ExistingObjects
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject
-from sink_job.partitioning.object_keys import ObjectName, parse_key, topic_prefix
+from sink_job.partitioning.object_keys import ObjectName, layouts, parse_key, topic_prefixes
 from sink_job.s3 import S3Client
 from sink_job.verify.audit_input import GenerationAudit
 from sink_job.verify.per_generation import is_copied
@@ -30,7 +30,8 @@ Starts = Mapping[TopicPartition, int]
 def check_empty(s3: S3Client, object_settings: ObjectSettings, starts: Starts) -> None:
     """Raises ExistingObjects when the directories of these topics contain an object."""
     for topic in sorted({tp.topic for tp in starts}):
-        found = next(iter(s3.list(topic_prefix(object_settings, topic))), None)
+        prefixes = topic_prefixes(object_settings, topic)
+        found = next((each for prefix in prefixes for each in s3.list(prefix)), None)
         if found is not None:
             raise ExistingObjects(
                 f"the new generation needs an empty directory {object_settings.s3.topics_dir}, but s3://{s3.bucket}/"
@@ -48,13 +49,14 @@ def check_existing_objects(
     listed: set[str] = set()
     untracked: dict[str, ObjectName] = {}
     for topic in sorted({tp.topic for tp in starts}):
-        for each in s3.list(topic_prefix(object_settings, topic)):
+        for each in (each for prefix in topic_prefixes(object_settings, topic) for each in s3.list(prefix)):
             listed.add(each.key)
             parsed = None if each.key in recorded else parse_key(object_settings, each.key)
             if parsed is not None:
                 untracked[each.key] = parsed
     reaching = [o for o in recorded.values() if o.last >= starts.get(o.topic_partition, o.last + 1)]
-    reaching = [o for o in reaching if o.key.startswith(object_settings.s3.topics_dir)]  # with any delimiter
+    directories = tuple(each.s3.topics_dir for each in layouts(object_settings))
+    reaching = [o for o in reaching if o.key.startswith(directories)]  # with any delimiter
     existing = {o.key for o in reaching if o.key in listed or s3.head(o.key)}  # old settings may have another prefix
     conflicts = {o.key: (o.topic_partition, o.last) for o in reaching if o.key in existing}
     conflicts |= {key: (_tp(name), name.first) for key, name in untracked.items() if _is_at_or_above(name, starts)}

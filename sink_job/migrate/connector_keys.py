@@ -18,7 +18,10 @@ _KEYS_AND_HEADERS = (
 _HIVE = "the connector for S3 does not use it"
 _OF_PLATFORM = "only Confluent's platform uses it"
 _ONLY_CONVERTERS = "only converters use it, with the prefix `value.converter.`"
-_DEAD_LETTERS = "there is no dead-letter topic yet: with `errors.tolerance: All` such records are dropped and counted"
+_DEAD_LETTERS = (
+    "there is no dead-letter topic yet: with `errors.tolerance: All` such records are dropped and counted, or kept in "
+    "objects with `errors.deadLetters.prefix`"
+)
 
 CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
     # Kafka Connect

@@ -149,7 +149,10 @@ def _dead_letters(draft: Draft, tolerance: str | None, nulls: str | None) -> Non
             "; tombstones, which the connector reports there, too, are dropped" if nulls == "Ignore" and reports else ""
         )
         effect = f"there is no dead-letter topic yet: rejected records are dropped and counted{also}"
-        draft.different(_DEAD_LETTERS, effect, "use errors.tolerance: None to stop at the first one instead")
+        action = (
+            "set errors.deadLetters.prefix to keep them in objects, or errors.tolerance: None to stop at the first one"
+        )
+        draft.different(_DEAD_LETTERS, effect, action)
     else:
         draft.put("errors.deadLetters.topic", draft.text(_DEAD_LETTERS), _DEAD_LETTERS)
 

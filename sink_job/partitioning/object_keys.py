@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from sink_job.api.enums import CompressionCodec, OutputFormat
 from sink_job.api.sections.format_section import BytesSpec
 from sink_job.api.spec import ObjectSettings
+from sink_job.records.batch import DEAD_LETTERS
 
 MAX_KEY_BYTES: Final = 1024
 """S3's maximum length of a key."""
@@ -52,6 +53,24 @@ def extension(object_settings: ObjectSettings) -> str:
     return name + _SUFFIXES[settings.compression.codec]
 
 
+def layouts(object_settings: ObjectSettings) -> tuple[ObjectSettings, ...]:
+    """The settings of the keys of a sink's objects: its own, and those of its dead-letter objects, if it has any."""
+    return (object_settings, *filter(None, (dead_letter_layout(object_settings),)))
+
+
+def dead_letter_layout(object_settings: ObjectSettings) -> ObjectSettings | None:
+    """The settings of the keys of dead-letter objects: JSON lines below their prefix, by Kafka partition."""
+    if object_settings.dead_letters is None:
+        return None
+    names = object_settings.s3.model_copy(update={"topics_dir": object_settings.dead_letters.prefix})
+    return ObjectSettings(s3=names)
+
+
+def topic_prefixes(object_settings: ObjectSettings, topic: str) -> tuple[str, ...]:
+    """The common prefixes of a topic's keys: of its objects, and of its dead-letter objects, if it has any."""
+    return tuple(topic_prefix(each, topic) for each in layouts(object_settings))
+
+
 def topic_prefix(object_settings: ObjectSettings, topic: str) -> str:
     """The common prefix of a topic's keys, including the delimiter before the path."""
     return "".join(
@@ -61,9 +80,17 @@ def topic_prefix(object_settings: ObjectSettings, topic: str) -> str:
 
 def object_key(object_settings: ObjectSettings, topic: str, path: str, partition: int, first: int) -> str:
     """The key of the object of `topic` and `partition` with the path `path` and the first offset `first`."""
+    if path == DEAD_LETTERS:
+        layout = dead_letter_layout(object_settings)
+        assert layout is not None, "only a sink with dead letters has this path"
+        return object_key(layout, topic, _partition_path(partition), partition, first)
     names = object_settings.s3
     file = names.file_delimiter.join((topic, str(partition), padded(object_settings, first)))
     return f"{topic_prefix(object_settings, topic)}{path}{names.directory_delimiter}{file}{extension(object_settings)}"
+
+
+def _partition_path(partition: int) -> str:
+    return f"partition={partition}"
 
 
 def padded(object_settings: ObjectSettings, offset: int) -> str:
@@ -81,6 +108,15 @@ def parse_key(object_settings: ObjectSettings, key: str) -> ObjectName | None:
 
     If topic names may contain the delimiter, several topics can match. The longest one is returned.
     """
+    found = _parse(object_settings, key)
+    if found is not None or (layout := dead_letter_layout(object_settings)) is None:
+        return found
+    found = _parse(layout, key)
+    is_dead_letter = found is not None and found.path == _partition_path(found.partition)
+    return found._replace(path=DEAD_LETTERS) if found is not None and is_dead_letter else None
+
+
+def _parse(object_settings: ObjectSettings, key: str) -> ObjectName | None:
     names, end = object_settings.s3, extension(object_settings)
     delimiter, number = names.directory_delimiter, re.escape(names.file_delimiter) + "([0-9]+)"
     file = re.fullmatch(f"(.*){number}{number}", key.removesuffix(end), re.DOTALL) if key.endswith(end) else None

@@ -17,6 +17,10 @@ object."""
 TOMBSTONE: Final = "tombstone"
 """Path of records without a value (`errors.onNullValue: Write`)."""
 
+DEAD_LETTERS: Final = "/dead-letters"
+"""Path of the dead-letter object of a topic-partition (`errors.deadLetters.prefix`). No other path begins with a
+slash."""
+
 NO_SCHEMA: Final = -1
 """Schema code of a record without a schema."""
 

@@ -24,6 +24,7 @@ from sink_job.ledger.state import (
     RotationRange,
     committable_offsets,
 )
+from sink_job.records.batch import DEAD_LETTERS
 from sink_job.rotation.types import ObjectId
 from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets, UntrackedObject
 from sink_job.verify.offset_gaps import locate_fault
@@ -127,7 +128,7 @@ class _PartitionAudit:
             committed=committable,
             next=state.next,
             objects=len(visible),
-            records=total_checksum(visible).count,
+            records=total_checksum([o for o in visible if o.path != DEAD_LETTERS]).count,
             bytes=sum(o.bytes for o in visible),
             pending_records=total_checksum(state.open).count + total_checksum(unpublished).count,
             gaps=sum(r.gaps.count for r in self.rotations) + self._recent_gaps() + total_checksum(self.lost).count,
@@ -137,6 +138,7 @@ class _PartitionAudit:
             findings=tuple(sorted(findings, key=lambda finding: finding.offset)),
             generation=self.generation,
             lost=total_checksum(self.lost).count,
+            dead_letters=total_checksum([o for o in visible if o.path == DEAD_LETTERS]).count,
         )
 
     def _recent_gaps(self) -> int:

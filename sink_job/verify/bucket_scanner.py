@@ -10,7 +10,7 @@ from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject
 from sink_job.ledger.stored_object import compare_stored, multipart_etag
-from sink_job.partitioning.object_keys import topic_prefix
+from sink_job.partitioning.object_keys import topic_prefixes
 from sink_job.s3 import Listed, S3Client
 from sink_job.verify.audit_input import BucketState, GenerationAudit, UntrackedObject
 from sink_job.verify.duplicate_objects import DuplicateDetector, KeyOrigin, OtherObject
@@ -54,7 +54,8 @@ class LedgerContent:
     def prefixes(self) -> Iterator[str]:
         """The topic prefixes, each object below one alone: with unusual delimiters a prefix may contain another."""
         done: list[str] = []
-        for prefix in sorted({topic_prefix(settings, topic) for settings in self.settings for topic in self.topics}):
+        places = ((settings, topic) for settings in self.settings for topic in self.topics)
+        for prefix in sorted({prefix for settings, topic in places for prefix in topic_prefixes(settings, topic)}):
             if not any(prefix.startswith(other) for other in done):
                 done.append(prefix)
                 yield prefix

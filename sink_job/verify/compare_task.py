@@ -22,18 +22,21 @@ from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow.arrays import Integers, Mask, Offsets
+from sink_job.formats.compression import Uncompressed
 from sink_job.ledger.offset_checksum import checksum
 from sink_job.ledger.schemas.field_ids import LedgerFieldIds
 from sink_job.ledger.schemas.object_schemas import ObjectSchemas
 from sink_job.ledger.schemas.schema_store import schemas_root
 from sink_job.ledger.schemas.schema_table import LedgerSchemas
 from sink_job.ledger.state import OffsetChecksum, SourceRange
+from sink_job.records.batch import DEAD_LETTERS
 from sink_job.rotation.types import ObjectId
 from sink_job.s3 import S3Client, S3Settings, connect
 from sink_job.verify.container_content import container_content
 from sink_job.verify.object_content import ObjectContent, RowContent
 from sink_job.verify.object_reader import ObjectReader, ObjectUnreadable
 from sink_job.verify.results import MAX_FINDINGS, ComparisonResult, Finding, FindingType
+from sink_job.writer.dead_letters import DeadLetterLines
 from sink_job.writer.large_batches import prepared_parts
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
 from sink_job.writer.row_selection import object_rows
@@ -168,10 +171,13 @@ class _Comparer:
         for o in self.current:
             groups.setdefault(o.expected.settings, []).append(o)
         for number, objects in groups.items():
-            for o, rows, encoded in object_rows(objects, batch, partial(self._prepare, number)):
+            for o, rows, encoded in object_rows(objects, batch, partial(self._prepare, number), self._lines(number)):
                 counts[rows] += 1
                 o.compare(encoded)
         self._check_counts(batch, offsets, counts)
+
+    def _lines(self, settings: int) -> DeadLetterLines:
+        return DeadLetterLines.under(self.pipelines[settings].object_settings, self.tp)
 
     def _prepare(self, settings: int, batch: pa.RecordBatch, clock: int) -> PreparedBatch:
         return self.pipelines[settings].prepare(batch, clock, self.tp)
@@ -290,6 +296,8 @@ class _Object:
 def open_content(s3: S3Client, topic: str, o: ExpectedObject, pipeline: RecordPipeline, step: int) -> ObjectContent:
     """The content of an object of `topic`. `step`: bytes per fetch. Nothing is fetched before the first comparison, but
     the schema of a container and its field ids. Raises LedgerUnreadable and the errors of the store for that."""
+    if o.path == DEAD_LETTERS:
+        return RowContent(ObjectReader(s3, o.key, Uncompressed(), step=step))
     if pipeline.containers is None:
         return RowContent(ObjectReader(s3, o.key, pipeline.compression, step=step))
     assert o.schema is not None, "records without a schema are rejected"

@@ -16,7 +16,7 @@ from typing import Final
 
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.partitioning.object_keys import MAX_OFFSET, extension, parse_key, topic_prefix
+from sink_job.partitioning.object_keys import MAX_OFFSET, extension, layouts, parse_key, topic_prefix
 
 _COMPRESSED: Final = re.compile(r"(\.(gz|zst|zstd|bz2|xz|snappy|lz4|lz4raw|br))+(\.parquet)?$")
 
@@ -61,7 +61,8 @@ class DuplicateDetector:
             form
             for object_settings in self._settings_of_claims
             for topic in self._topics
-            for form in _forms(object_settings, topic)
+            for layout in layouts(object_settings)
+            for form in _forms(layout, topic)
         ]
 
     def origin(self, key: str) -> KeyOrigin | OtherObject:

@@ -11,7 +11,7 @@ number of records in the footer of a Parquet object is compared with the ledger,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sink_job.api.errors import ConfigurationError
@@ -107,7 +107,8 @@ class _EvidenceReader:
             )
             scan = BucketScanner(self.s3, threads, content, self.report).scan(self._closed_objects)
             names = [self.sink.object_settings().s3, *(settings.s3 for settings in settings_of_claims.values())]
-            audits = [*zip(generations, buckets(generations, scan.bucket, names), strict=True)]
+            prefixes = _dead_letters(settings_of_claims.values())
+            audits = [*zip(generations, buckets(generations, scan.bucket, names, prefixes), strict=True)]
             *ended, (current, bucket) = audits
             live, notes = self._live(current.state)
             notes += (*_notes_on_generations(scan.bucket, audits), *scan.notes())
@@ -206,3 +207,12 @@ def _changes(kafka: KafkaIdentity | None, topics: Mapping[str, TopicInfo | None]
             yield f"topic {topic} does not exist in Kafka any more"
         elif not _is_same(topic, info, kafka):
             yield f"topic {topic} was deleted and created again: the objects are those of the deleted topic"
+
+
+def _dead_letters(settings_of_claims: Iterable[ObjectSettings]) -> dict[str, set[str]]:
+    """The prefixes of dead-letter objects by the topicsDir of their generation."""
+    found: dict[str, set[str]] = {}
+    for each in settings_of_claims:
+        if each.dead_letters is not None:
+            found.setdefault(each.s3.topics_dir, set()).add(each.dead_letters.prefix)
+    return found

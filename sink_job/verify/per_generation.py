@@ -7,7 +7,8 @@ unchanged, except those that a later generation copies again: users may have mov
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from sink_job.api.sections.job_sections import KeySettings
 from sink_job.api.topic_partition import TopicPartition
@@ -61,14 +62,19 @@ def _starts(claims: Iterable[Record]) -> dict[TopicPartition, int]:
 
 
 def buckets(
-    generations: Sequence[GenerationAudit], bucket: BucketState, names: Sequence[KeySettings]
+    generations: Sequence[GenerationAudit],
+    bucket: BucketState,
+    names: Sequence[KeySettings],
+    dead_letters: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> list[BucketState]:
     """The deviations of the bucket from each generation. `names` are the key settings of the manifest, then those of
-    previous settings, which may have another delimiter."""
+    previous settings, which may have another delimiter. `dead_letters` are the prefixes of the dead-letter objects by
+    the topicsDir of their generation."""
     topics_dir = names[0].topics_dir
     dirs = [topics_dir if each.state.topics_dir is None else each.state.topics_dir for each in generations]
     delimiters = sorted({each.directory_delimiter for each in names})
-    untracked = _untracked(generations, bucket.untracked, dirs, delimiters)
+    all_dirs = [{name, *dead_letters.get(name, ())} for name in dirs]
+    untracked = _untracked(generations, bucket.untracked, all_dirs, delimiters)
     states = []
     for index, generation in enumerate(generations):
         later = generations[index + 1 :]
@@ -134,16 +140,17 @@ def _lowest_starts(generations: Iterable[GenerationAudit]) -> dict[TopicPartitio
 def _untracked(
     generations: Sequence[GenerationAudit],
     untracked: Mapping[TopicPartition, Sequence[UntrackedObject]],
-    dirs: Sequence[str],
+    dirs: Sequence[Collection[str]],
     delimiters: Sequence[str],
 ) -> list[dict[TopicPartition, list[UntrackedObject]]]:
-    """Assigns each untracked object to the generation with the same records: the first ended generation whose
-    directory and offset range contain it, else the current one if its directory contains it."""
+    """Assigns each untracked object to the generation with the same records: the first ended generation one of whose
+    directories and offset range contain it, else the current one if its directory contains it."""
     assigned: list[dict[TopicPartition, list[UntrackedObject]]] = [{} for _ in generations]
     for tp, objects in untracked.items():
         for each in objects:
-            directory = max((name for name in dirs if is_below(each.key, name, delimiters)), key=len, default=None)
-            candidates = [n for n, name in enumerate(dirs) if name == directory]
+            names = {name for of_generation in dirs for name in of_generation}
+            directory = max((name for name in names if is_below(each.key, name, delimiters)), key=len, default=None)
+            candidates = [n for n, of_generation in enumerate(dirs) if directory in of_generation]
             within = [n for n in candidates if generations[n].ended and _is_within(generations[n], tp, each.first)]
             current = [n for n in candidates if not generations[n].ended]
             for n in (within or current)[:1]:

@@ -25,6 +25,7 @@ from sink_job.rotation.types import ObjectId
 from sink_job.s3 import NoSuchUpload
 from sink_job.s3.checksums import combine_all
 from sink_job.tasks.rebuild import MissingRecords, RebuildInput, RebuildResult
+from sink_job.writer.dead_letters import DeadLetterLines
 from sink_job.writer.object_writer import ObjectWriter, ObjectWriters
 from sink_job.writer.record_pipeline import PreparedBatch
 from sink_job.writer.row_selection import object_rows
@@ -54,6 +55,7 @@ class _Rebuilder:
         self._attempt = attempt
         self._tp = tp
         self._input = rebuild_input
+        self._lines = DeadLetterLines.under(attempt.object_settings, tp)
         self._closed = [_RebuiltObject(o) for o in rebuild_input.closed]
         self._open = [_RebuiltObject(o) for o in rebuild_input.open]
         self._objects: Sequence[_RebuiltObject[ClosedObject] | _RebuiltObject[OpenObject]] = (
@@ -81,7 +83,7 @@ class _Rebuilder:
         offsets = batch.column("offset").to_numpy()
         for each in self._objects:
             each.returned += sum(int(np.diff(np.searchsorted(offsets, [s.start, s.end]))[0]) for s in each.sources)
-        for each, _, rows in object_rows(self._objects, batch, self._prepare):
+        for each, _, rows in object_rows(self._objects, batch, self._prepare, self._lines):
             if each.writer is None:
                 each.writer = self.writers.new(each.id, int(rows.offsets[0]))
             each.writer.append(rows)

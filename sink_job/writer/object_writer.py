@@ -20,13 +20,17 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow.arrays import Integers
 from sink_job.engine.thread_pools import pool
 from sink_job.formats.base import ObjectEncoder
+from sink_job.formats.compression import Uncompressed
+from sink_job.formats.datum_rows import ConcatenatedBlocks
 from sink_job.formats.part_assembler import PartAssembler, PartBody, StagedPrefix
 from sink_job.formats.remainder import Remainder
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.staging import StagedDataLost, StagingReader, StagingWriter
 from sink_job.ledger.state import NOTHING_STAGED, Extent, OffsetChecksum, OpenObject, Part, SourceRange
+from sink_job.records.batch import DEAD_LETTERS
 from sink_job.rotation.types import ObjectId, OpenObjectState
 from sink_job.s3 import S3Client
+from sink_job.writer.dead_letters import DeadLetterSources
 from sink_job.writer.row_slices import RowSlice
 from sink_job.writer.size_limits import EncodedSize
 from sink_job.writer.task_attempt import TaskAttempt
@@ -102,8 +106,10 @@ class ObjectWriter:
         encoder: ObjectEncoder,
         part_size: int,
         previous: OpenObject | None,
+        rows: DeadLetterSources | None = None,
     ) -> None:
-        """`previous` is the object as the ledger has it, None for one that this task opens.
+        """`previous` is the object as the ledger has it, None for one that this task opens. `rows`: that of a
+        dead-letter object.
 
         Raises StagedDataLost for an object whose bytes were discarded after a data loss.
         """
@@ -111,7 +117,7 @@ class ObjectWriter:
             raise StagedDataLost(f"the bytes of s3://{uploads.s3.bucket}/{key} were discarded")
         self.key = key
         self.offsets = previous.offsets if previous else OffsetChecksum()
-        self.rows = AppendedRows()
+        self.rows: AppendedRows | DeadLetterSources = rows or AppendedRows()
         self._previous = previous
         self._staged_before = previous.remainder if previous else NOTHING_STAGED
         self._uploads = uploads
@@ -226,16 +232,18 @@ class ObjectWriters:
     def new(self, id_: ObjectId, first: int, previous: OpenObject | None = None) -> ObjectWriter:
         """A writer for the object `id_` with the first offset `first`. Raises as `ObjectWriter`, and the errors of the
         store."""
-        pipeline = self._attempt.pipeline
+        pipeline, is_dead_letters = self._attempt.pipeline, id_.path == DEAD_LETTERS
         key = pipeline.key(self._tp, id_.path, first)
+        plain = ConcatenatedBlocks(Uncompressed()) if is_dead_letters else None
         writer = ObjectWriter(
             key=key,
             uploads=self.uploads,
             staged=self._attempt.staged,
             spill=self._spill,
-            encoder=pipeline.object_encoder(key, self._tp.topic, id_.schema),
+            encoder=plain or pipeline.object_encoder(key, self._tp.topic, id_.schema),
             part_size=self._attempt.object_settings.s3.part_size,
             previous=previous,
+            rows=DeadLetterSources(self._attempt.settings.now) if is_dead_letters else None,
         )
         self._writers.append(writer)
         return writer

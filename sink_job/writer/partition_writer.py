@@ -21,11 +21,13 @@ from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.offset_checksum import gap_checksum
 from sink_job.ledger.staging import StagedDataLost
 from sink_job.ledger.state import OffsetChecksum, PartitionState, RotationRange
-from sink_job.records.batch import Rows
+from sink_job.records.batch import DEAD_LETTERS, Rows
 from sink_job.rotation.rotator import Rotator
-from sink_job.rotation.types import Append, Close, RotationState
+from sink_job.rotation.types import Append, Close, ObjectId, OpenObjectState, RotationState
 from sink_job.s3 import NoSuchUpload
 from sink_job.tasks.write import MAX_UNRESOLVED, RejectedRecord, TaskCounters, TaskInput, TaskResult
+from sink_job.writer.dead_letter_object import DeadLetterObject
+from sink_job.writer.dead_letters import DeadLetterLines
 from sink_job.writer.large_batches import prepared_parts
 from sink_job.writer.record_pipeline import PreparedBatch, RejectedRow
 from sink_job.writer.row_slices import RowSelection, RowSlice, row_slices
@@ -122,10 +124,16 @@ class PartitionWriter:
         self._tp = tp
         self._task = task
         self._spill = spill
+        policy = attempt.pipeline.rotation_policy
+        self._dead_letters: DeadLetterObject | None = None
+        if attempt.object_settings.dead_letters is not None:
+            lines = DeadLetterLines.under(attempt.object_settings, tp)
+            inherited = [o.state for o in task.state.open if o.path == DEAD_LETTERS]
+            self._dead_letters = DeadLetterObject(lines, policy, settings.now, inherited)
         self._rotator = Rotator(
-            attempt.pipeline.rotation_policy,
+            policy,
             rotation_state(task.state, settings.settings_record),
-            [o.state for o in task.state.open],
+            [o.state for o in task.state.open if o.path != DEAD_LETTERS],
             settings.now,
         )
         before = task.state.path_clock if task.state.settings == settings.settings_record else None
@@ -139,6 +147,7 @@ class PartitionWriter:
         self._apply_steps(self._rotator.open_round(), None)
         remaining = iter(batches)
         stop = self._write_batches(remaining)
+        self._write_dead_letters(None)
         if stop is None:
             self._apply_steps(self._rotator.close_round(self._task.end), None)
         else:
@@ -149,6 +158,7 @@ class PartitionWriter:
             self._report.add_unresolved(self._attempt.pipeline.unresolved(batch, self._tp), payload(batch))
         if self._task.close and not unresolved:
             self._apply_steps(self._rotator.close_all(), None)
+        self._close_dead_letters()
         return self._result(error)
 
     def _write_batches(self, batches: Iterable[pa.RecordBatch]) -> RejectedRecord | None:
@@ -158,7 +168,12 @@ class PartitionWriter:
             stop = prepared.errors[0] if prepared.errors and not self._attempt.settings.tolerant else None
             self._report.add(prepared, stop)
             rows = prepared.rows if stop is None else prepared.rows.between(0, stop.row)
+            if self._dead_letters is not None and stop is None:
+                self._dead_letters.add(batch, prepared.errors)
             self._add(rows, prepared)
+            self._write_dead_letters(self._rotations.accepted_end)
+            if self._dead_letters is not None and self._dead_letters.has_many_deferred:
+                self._write_dead_letters(None)
             if stop is not None:
                 return RejectedRecord(stop.offset, stop.message)
             if prepared.unresolved:
@@ -197,22 +212,57 @@ class PartitionWriter:
         slices = row_slices(prepared, choices) if prepared is not None and choices else iter(())
         for step in steps:
             if isinstance(step, Close):
-                self.objects.close(step.objects)
-                if step.ends_rotation:
-                    self._rotations.end_rotation()
+                self._close(step)
             else:
                 rows = next(slices)
                 self.objects.append(step.target, rows, self._report.unknown)
                 self._rotations.add(rows)
                 self._report.add_rows(rows)
 
+    def _close(self, step: Close) -> None:
+        """Closes objects. At the end of a rotation the dead-letter object closes, too: it holds the rejected records
+        before the last accepted one."""
+        self.objects.close(step.objects)
+        if self._dead_letters is not None:
+            self._dead_letters.others_closed()
+            if step.ends_rotation:
+                self._write_dead_letters(self._rotations.accepted_end)
+                self._dead_letters.close(self.objects)
+        if step.ends_rotation:
+            self._rotations.end_rotation()
+
+    def _write_dead_letters(self, before: int | None) -> None:
+        """Writes the rejected records before this offset; None: all that the task has read."""
+        if self._dead_letters is not None:
+            for rows in self._dead_letters.take_before(before):
+                self.objects.append(ObjectId(DEAD_LETTERS), rows, self._report.unknown)
+                self._rotations.add(rows)
+                self._report.counts.dead_letters += len(rows.offsets)
+
+    def _close_dead_letters(self) -> None:
+        """Closes the dead-letter object at the end of the round, if it does not stay open beside others."""
+        alone = not self._rotator.open
+        if self._dead_letters is not None and self._dead_letters.is_due(alone=alone):
+            self._dead_letters.close(self.objects)
+            if alone:
+                self._rotations.end_rotation()
+
+    def _open_objects(self) -> dict[ObjectId, OpenObjectState]:
+        """The open objects, ordered by first offset."""
+        found = dict(self._rotator.open)
+        if self._dead_letters is not None and self._dead_letters.state is not None:
+            found[ObjectId(DEAD_LETTERS)] = self._dead_letters.state
+        return dict(sorted(found.items(), key=lambda each: each[1].first))
+
     def _result(self, error: RejectedRecord | None) -> TaskResult:
         report, rotations, clock = self._report, self._rotations, self._path_clock or 0
         closed = self.objects.closed_objects(clock, report.unknown)
         staged_before = self._attempt.staging.bytes
-        open_ = self.objects.stage(self._rotator.open, clock, report.unknown)
+        opened = self._open_objects()
+        open_ = self.objects.stage(opened, clock, report.unknown)
+        committable = min([self._rotator.committable, *(o.first for o in opened.values() if o.path == DEAD_LETTERS)])
         state = PartitionState(
-            msgspec.structs.replace(self._rotator.state, committable=self._rotator.committable),
+            msgspec.structs.replace(self._rotator.state, committable=committable),
             rotation_start=rotations.start,
             accepted=rotations.accepted,
             accepted_end=rotations.accepted_end,

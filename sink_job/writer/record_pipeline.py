@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,6 +53,15 @@ MAX_DIGITS = 64
 """Maximum number of digits of an offset in a key: 19, or the maximum pad width."""
 
 
+class RejectionReason(StrEnum):
+    """The class of a data error."""
+
+    INVALID_RECORD = "InvalidRecord"
+    INVALID_PATH = "InvalidPath"
+    NULL_VALUE = "NullValue"
+    UNKNOWN_SCHEMA = "UnknownSchema"
+
+
 class RejectedRow(NamedTuple):
     """A record that is a data error (docs/semantics.md, section 8): its row in the batch, its offset, and the
     reason."""
@@ -59,6 +69,7 @@ class RejectedRow(NamedTuple):
     row: int
     offset: int
     message: str
+    reason: RejectionReason = RejectionReason.INVALID_RECORD
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +124,6 @@ class RecordPipeline:
         """
         stores = stores or SchemaStores()
         schemas = SchemaSettings.of(object_settings, stores.registered)
-        if errors.on_null_value is enums.OnNullValue.WRITE:
-            raise ValueError("onNullValue Write is not supported yet")
         partitioner = PathPartitioner.of(object_settings)
         fields = RecordFields.of(object_settings, partitioner.fields, stores.registered)
         return cls(
@@ -128,7 +137,7 @@ class RecordPipeline:
             compression=Uncompressed()
             if object_settings.format.output.has_datums
             else compression_of(object_settings.format),
-            on_null=errors.on_null_value,
+            on_null=_null_policy(object_settings, errors),
             fields=fields,
             stores=stores,
             reads_headers=schemas is not None and schemas.needs_headers,
@@ -219,7 +228,8 @@ class RecordPipeline:
             )
         paths = self._paths(batch, now, tp, converted, rejected)
         codes = paths.codes
-        rejected = [*rejected, *paths.rejected, *self._too_long(tp, paths.paths, codes, offsets)]
+        without_path = [*paths.rejected, *self._too_long(tp, paths.paths, codes, offsets)]
+        rejected = [*rejected, *without_path]
         encoded = self._encoded(converted, heads)
         distinct = [] if schemas is None else schemas.schemas
         schema_ids = list(map(schema_id, distinct))
@@ -236,7 +246,7 @@ class RecordPipeline:
                 projected_sizes=None if projection is None else projection.sizes,
             ),
             encoded=encoded,
-            errors=[RejectedRow(row, int(offsets[row]), _shortened(message)) for row, message in sorted(rejected)],
+            errors=_rejected_rows(rejected, offsets, converted, without_path),
             ignored=ignored,
             schemas=dict(zip(schema_ids, distinct, strict=True)),
             projection=projection,
@@ -349,6 +359,31 @@ def _mask(converted: Converted, rejected: Rejections) -> Mask:
     mask = np.zeros(len(converted.values), np.bool_) if converted.nulls is None else converted.nulls.copy()
     mask[[row for row, _ in rejected]] = True
     return mask
+
+
+def _null_policy(object_settings: ObjectSettings, errors: ErrorsSpec) -> enums.OnNullValue:
+    """The null policy: with dead letters that of their object, else that of the manifest. Raises ValueError."""
+    dead_letters = object_settings.dead_letters
+    on_null = errors.on_null_value if dead_letters is None else dead_letters.on_null_value
+    if on_null is enums.OnNullValue.WRITE:
+        raise ValueError("onNullValue Write is not supported yet")
+    return on_null
+
+
+def _rejected_rows(
+    rejected: Rejections, offsets: Integers, converted: Converted, without_path: Rejections
+) -> list[RejectedRow]:
+    """The rejected records, ascending. `without_path` are those of them that have no path."""
+    if not rejected:
+        return []
+    reasons = dict.fromkeys((row for row, _ in without_path), RejectionReason.INVALID_PATH)
+    nulls = () if converted.nulls is None else np.flatnonzero(converted.nulls).tolist()
+    reasons |= dict.fromkeys(nulls, RejectionReason.NULL_VALUE)
+    reasons |= dict.fromkeys(converted.unknown, RejectionReason.UNKNOWN_SCHEMA)
+    return [
+        RejectedRow(row, int(offsets[row]), _shortened(message), reasons.get(row, RejectionReason.INVALID_RECORD))
+        for row, message in sorted(rejected)
+    ]
 
 
 def _projection(object_settings: ObjectSettings, stores: SchemaStores) -> ProjectionRules | None:

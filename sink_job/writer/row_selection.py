@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from sink_job.arrow.arrays import Indices, Integers, Mask
 from sink_job.ledger.state import SourceRange
-from sink_job.records.batch import NO_SCHEMA, Rows
+from sink_job.records.batch import DEAD_LETTERS, NO_SCHEMA, Rows
 from sink_job.rotation.types import ObjectId
+from sink_job.writer.dead_letters import DeadLetterLines
 from sink_job.writer.large_batches import Prepare, prepared_parts
 from sink_job.writer.row_slices import RowSelection, RowSlice, row_slices
 
@@ -36,12 +37,13 @@ Object = TypeVar("Object", bound=Member)
 
 
 def object_rows(
-    objects: Sequence[Object], batch: pa.RecordBatch, prepare: Prepare
+    objects: Sequence[Object], batch: pa.RecordBatch, prepare: Prepare, lines: DeadLetterLines | None = None
 ) -> Iterator[tuple[Object, Indices, RowSlice]]:
     """Each object with its rows of `batch`: their numbers in the batch, ascending, and the encoded rows.
 
     `objects` are those of one topic-partition and one number of settings; `prepare` converts a batch under a clock. It
-    leaves no schema id unresolved: an id that the ledger does not contain is unknown. An object gets its rows in offset
+    leaves no schema id unresolved: an id that the ledger does not contain is unknown. `lines` are those of dead-letter
+    objects, if there are any. An object gets its rows in offset
     order, once for each clock and part of the batch.
     """
     offsets = batch.column("offset").to_numpy()
@@ -50,13 +52,22 @@ def object_rows(
         low, high = np.searchsorted(offsets, (start, end))
         if low == high:
             continue
-        for first_row, _, prepared in prepared_parts(batch.slice(low, high - low), clock, prepare, int(low)):
+        for first_row, part, prepared in prepared_parts(batch.slice(low, high - low), clock, prepare, int(low)):
             assert not prepared.unresolved, f"schema ids {prepared.unresolved} are neither in the ledger nor unknown"
             selected = list(select_rows(by_id, prepared.rows, clock))
             choices = [RowSelection(o.id.schema, _as_slice(rows)) for o, rows in selected]
             slices = row_slices(prepared, choices) if selected else iter(())
             for (o, rows), encoded in zip(selected, slices, strict=True):
                 yield o, rows + first_row, encoded
+            for o in by_id.get(ObjectId(DEAD_LETTERS), ()):
+                assert lines is not None, "dead-letter objects have lines"
+                if (found := lines.of_object(part, prepared.errors, clock, _within(o, part))) is not None:
+                    yield o, found[0] + first_row, found[1]
+
+
+def _within(o: Member, batch: pa.RecordBatch) -> tuple[SourceRange, ...]:
+    offsets = batch.column("offset")
+    return sources_within(o, offsets[0].as_py(), offsets[-1].as_py())
 
 
 def group_by_id(objects: Sequence[Object]) -> dict[ObjectId, list[Object]]:
@@ -74,8 +85,9 @@ def clock_ranges(objects: Sequence[Member], first: int, last: int) -> dict[int, 
     for o in objects:
         for source in sources_within(o, first, last):
             start, end = max(source.start, first), min(source.end, last + 1)
-            low, high = ranges.get(source.clock, (start, end))
-            ranges[source.clock] = min(start, low), max(end, high)
+            clock = abs(source.clock)  # negative: `sink_job.writer.dead_letters`
+            low, high = ranges.get(clock, (start, end))
+            ranges[clock] = min(start, low), max(end, high)
     return dict(sorted(ranges.items()))
 
 

@@ -290,6 +290,42 @@ def test_lost_uploads_are_rebuilt_without_the_records_whose_id_was_unknown(
     expect_verified(sink_fixture, WITH_UNKNOWN, **DROPPING)
 
 
+WITH_DEAD_LETTERS: dict[str, Any] = {
+    **DROPPING,
+    "errors": {"tolerance": "All", "deadLetters": {"prefix": "rejected"}},
+}
+
+
+@pytest.mark.parametrize("is_registered", [False, True], ids=["still unknown", "registered"])
+def test_lost_uploads_of_dead_letters_are_rebuilt_with_the_records_whose_id_was_unknown(
+    sink_fixture: SinkFixture,
+    registry: SchemaRegistryServer,
+    quick: None,
+    monkeypatch: pytest.MonkeyPatch,
+    is_registered: bool,
+) -> None:
+    """Also if the id is registered, and used by later records, before the rebuild."""
+    undisturbed = sink_fixture.sibling()
+    run(undisturbed, WITH_UNKNOWN, CAUGHT_UP, registry.url, **WITH_DEAD_LETTERS)
+    given = settings(WITH_UNKNOWN, registry.url, **WITH_DEAD_LETTERS)
+    with registry_client(registry) as client:
+        crash_before_publishing(sink_fixture, monkeypatch, WITH_UNKNOWN, **given, context={"registry": client})
+    if is_registered:
+        seed(registry, WITH_UNKNOWN, UNKNOWN)
+    sink_fixture.abort_uploads_of("")
+    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **WITH_DEAD_LETTERS)
+    assert sink_fixture.contents() == undisturbed.contents()
+    lines = [
+        json.loads(line)
+        for key, body in sink_fixture.contents().items()
+        if key.startswith("rejected/")
+        for line in body.splitlines()
+    ]
+    assert {line["offset"] for line in lines} == unknown_offsets(24)
+    assert {line["reason"] for line in lines} == {"UnknownSchema"}
+    expect_verified(sink_fixture, WITH_UNKNOWN, **WITH_DEAD_LETTERS)
+
+
 def test_a_lost_remainder_is_rebuilt_without_the_records_whose_id_was_unknown(
     sink_fixture: SinkFixture, registry: SchemaRegistryServer, quick: None
 ) -> None:

@@ -28,7 +28,11 @@ from sink_job.ledger.ownership import Owner
 from sink_job.s3 import RetryPolicy, S3Settings
 
 BATCH_RECORDS = 7
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 CLOCK_MS = 1_700_000_000_000
+
+NULL_COLUMNS = {"key": pa.binary(), "headers": HEADERS}
+"""The columns that a batch has if a task asks for them and the log has none."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,11 @@ class InlineEngine:
         """The batches of a range with the columns that the task asks for, and no others."""
         names = {"offset", "value", *(name for name, asked in columns._asdict().items() if asked)}
         for batch in self.log.batches(tp, r.start, r.end):
-            yield batch.select([name for name in batch.schema.names if name in names])
+            absent = {name: kind for name, kind in NULL_COLUMNS.items() if name in names - {*batch.schema.names}}
+            asked = batch.select([name for name in batch.schema.names if name in names])
+            for name, kind in absent.items():
+                asked = asked.append_column(name, pa.nulls(len(batch), kind))
+            yield asked
 
     def cancel(self) -> None:
         self.cancelled = True

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from s3sink_operator.conflicts.resource_index import MAX_INDEXED_TOPICS
 from s3sink_operator.conflicts.topic_pattern import matches
 from s3sink_operator.types import Json, SinkResources
+from sink_job.api.rules.dead_letter_rules import overlap
 from sink_job.api.spec import Sink
 
 MAX_OBSERVED_TOPICS = 100
@@ -59,6 +60,7 @@ def resources_of(sink: Sink, document: Json) -> SinkResources:
         observed_topics=_observed_topics(document.get("status")),
         held=_claim(document, "digest"),
         held_since=_claim(document, "since"),
+        dead_letters=spec.errors.dead_letters.prefix,
     )
 
 
@@ -124,6 +126,9 @@ def find_overlap(mine: SinkResources, other: SinkResources) -> SinkConflict | No
         return SinkConflict(owner=other, resource=f"the ledger {mine.sink_id} in bucket {mine.bucket}")
     if mine.group == other.group and mine.brokers == other.brokers:
         return SinkConflict(owner=other, resource=f"the consumer group {mine.group}")
+    directory = _shared_directory(mine, other)
+    if directory is not None:
+        return SinkConflict(owner=other, resource=f"the directory {directory} in bucket {mine.bucket}")
     if not same_place:
         return None
     place = f"below {mine.topics_dir or 'the root'} in bucket {mine.bucket}"
@@ -139,6 +144,19 @@ def find_overlap(mine: SinkResources, other: SinkResources) -> SinkConflict | No
     if undecided:
         return SinkConflict(owner=other, resource=f"the topic {undecided[0]} {place}", certain=False)
     return None
+
+
+def _shared_directory(mine: SinkResources, other: SinkResources) -> str | None:
+    """The directory of dead letters of one sink that is inside the objects of the other one, or contains them; or the
+    one of both, if they copy one topic. The root of a bucket contains the directories of all sinks, and does not
+    count."""
+    if mine.place[:2] != other.place[:2]:
+        return None
+    for dead_letters, topics_dir in ((mine.dead_letters, other.topics_dir), (other.dead_letters, mine.topics_dir)):
+        if dead_letters is not None and topics_dir and overlap(dead_letters, topics_dir, "/"):
+            return dead_letters
+    is_shared = mine.dead_letters is not None and mine.dead_letters == other.dead_letters
+    return mine.dead_letters if is_shared and _shared_topics(mine, other)[0] else None
 
 
 def conflict_message(mine: SinkResources, found: SinkConflict) -> str:

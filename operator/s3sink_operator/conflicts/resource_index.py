@@ -140,18 +140,21 @@ def _names(entry: _Entry | None) -> Iterator[_SinkName]:
 
 
 def _indexed_part(claim: SinkResources) -> tuple[object, ...]:
-    return _index_keys(claim), claim.place, claim.known_topics
+    return _index_keys(claim), claim.place, claim.dead_letters, claim.known_topics
 
 
 def _index_keys(claim: SinkResources) -> set[_Key]:
     """The keys of the resources of a sink, without its topics."""
     patterns = {("pattern", *claim.place)} if claim.pattern is not None else set()
-    return {("place", *claim.place), *_exclusive_keys(claim), *patterns}
+    dead_letters = {("dead letters", *claim.place[:2])} if claim.dead_letters is not None else set()
+    return {("place", *claim.place), ("bucket", *claim.place[:2]), *_exclusive_keys(claim), *patterns, *dead_letters}
 
 
 def _lookup_keys(claim: SinkResources) -> set[_Key]:
-    """The keys of all resources that may overlap. A pattern may match any topic of its prefix."""
-    return {("pattern" if claim.pattern is None else "place", *claim.place), *_exclusive_keys(claim)}
+    """The keys of all resources that may overlap. A pattern may match any topic of its prefix, and dead letters may be
+    in the directory of any sink of the bucket."""
+    dead_letters = "dead letters" if claim.dead_letters is None else "bucket", *claim.place[:2]
+    return {("pattern" if claim.pattern is None else "place", *claim.place), *_exclusive_keys(claim), dead_letters}
 
 
 def _exclusive_keys(claim: SinkResources) -> Iterator[_Key]:

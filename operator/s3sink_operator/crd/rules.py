@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from s3sink_operator.crd.cel import CelRule, cel_list, cel_size, cel_text, compare_duration, either
+from s3sink_operator.crd.dead_letter_rules import dead_letter_rules
 from s3sink_operator.names import MAX_SINK_NAME
 from sink_job.api.enums import (
     ConverterType,
@@ -470,6 +471,7 @@ RULES: Final[tuple[CelRule, ...]] = (
     *_values_with_fields(),
     *_rotation(),
     *_s3(),
+    *dead_letter_rules(),
     *_rest(),
     *_spark(),
 )

@@ -21,10 +21,10 @@ from sink_job.api.enums import (
     ScalingMode,
     SchemaCompatibility,
     TimestampFormat,
-    Tolerance,
 )
 from sink_job.api.field_errors import FieldError, Path, shown
 from sink_job.api.rules.compressions import compression_errors
+from sink_job.api.rules.dead_letter_rules import check_dead_letters
 from sink_job.api.rules.envelope_rules import check_envelope
 from sink_job.api.rules.json_values_rules import check_json_values, has_json_schema
 from sink_job.api.rules.reserved_properties import kafka_property_error, kafka_secret_error, spark_property_error
@@ -47,8 +47,6 @@ _MEMORY: Final = ("spec", "executor", "memory")
 _SCALING: Final = ("spec", "executor", "scaling")
 _FORMAT: Final = ("spec", "format")
 _SCHEMA: Final = (*_FORMAT, "schema")
-_ERRORS: Final = ("spec", "errors")
-_DEAD_LETTERS: Final = (*_ERRORS, "deadLetters")
 _RESET: Final = ("spec", "offsets", "reset")
 
 
@@ -303,18 +301,6 @@ def _delimiters(spec: Spec) -> Iterator[FieldError]:
         yield FieldError(here, message, (other,))
 
 
-def _dead_letters(spec: Spec) -> Iterator[FieldError]:
-    topic, here = spec.errors.dead_letters.topic, (*_DEAD_LETTERS, "topic")
-    if topic is None:
-        return
-    if spec.errors.tolerance is not Tolerance.ALL:
-        message = f"{topic} has no effect without spec.errors.tolerance: All"
-        yield FieldError(here, message, ((*_ERRORS, "tolerance"),))
-    if topic in (spec.kafka.topics or ()):
-        message = f"{topic} is also in spec.kafka.topics: the sink would read its own dead letters; use another topic"
-        yield FieldError(here, message, ((*_KAFKA, "topics"),))
-
-
 def _sizes(spec: Spec) -> Iterator[FieldError]:
     rounds, memory = spec.rounds, spec.executor.memory
     if rounds.min_bytes > rounds.max_bytes:
@@ -390,7 +376,7 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     _object_size,
     _endpoint,
     _delimiters,
-    _dead_letters,
+    check_dead_letters,
     _sizes,
     _scaling,
     _spark_properties,

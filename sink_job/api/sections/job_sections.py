@@ -21,6 +21,7 @@ from sink_job.api.enums import (
 from sink_job.api.field_types import (
     BootstrapServers,
     Bucket,
+    DeadLetterPrefix,
     Delimiter,
     Endpoint,
     FieldPath,
@@ -211,20 +212,35 @@ class DeadLettersSpec(SpecModel):
     """Topic for records that cannot be written. Needs tolerance All."""
     headers: StrictBool = True
     """Add the headers __connect.errors.* of Kafka Connect to the records in the topic."""
+    prefix: Annotated[DeadLetterPrefix | None, description(example="rejected")] = None
+    """First element of the keys of dead-letter objects: JSON lines with the records that cannot be written, each
+    exactly once. Needs tolerance All."""
     max_share: Annotated[StrictFloat, description(ge=0, le=1)] = 0.5
     """With tolerance All: stop if more than this share of a topic-partition's records, and at least 100, are rejected
     in a round. Nothing of the round is recorded then. 1: never stop."""
+
+
+class DeadLetterSettings(SpecModel):
+    """The settings that determine keys and records of dead-letter objects."""
+
+    prefix: str
+    on_null_value: OnNullValue
 
 
 class ErrorsSpec(SpecModel):
     """Handling of records that cannot be written."""
 
     tolerance: Annotated[Tolerance, description(key="errors.tolerance")] = Tolerance.NONE
-    """None: stop before such a record. All: drop and count it."""
+    """None: stop before such a record. All: write it to deadLetters, or drop and count it."""
     on_null_value: Annotated[OnNullValue, description(key="behavior.on.null.values")] = OnNullValue.FAIL
     """Handling of records without a value (tombstones)."""
     dead_letters: DeadLettersSpec = DeadLettersSpec()
     """Where records that cannot be written go, and how many there may be."""
+
+    def object_settings(self) -> DeadLetterSettings | None:
+        """The settings of dead-letter objects; None without a prefix."""
+        prefix = self.dead_letters.prefix
+        return None if prefix is None else DeadLetterSettings(prefix=prefix, on_null_value=self.on_null_value)
 
 
 class RoundsSpec(SpecModel):

@@ -48,6 +48,24 @@ OUR_PATTERN = replace(MINE, topics=None, pattern="a.*")
             "the topic ab",
             id="a topic found by both",
         ),
+        pytest.param(
+            replace(MINE, topics_dir="mine", dead_letters="topics/rejected"),
+            APART,
+            "the directory topics/rejected",
+            id="our dead letters inside the objects of the other one",
+        ),
+        pytest.param(
+            replace(MINE, topics_dir="mine/objects"),
+            replace(APART, dead_letters="mine"),
+            "the directory mine",
+            id="dead letters of the other one above our objects",
+        ),
+        pytest.param(
+            replace(MINE, topics_dir="mine", dead_letters="rejected"),
+            replace(ELDER, dead_letters="rejected"),
+            "the directory rejected",
+            id="the same directory of dead letters for one topic",
+        ),
     ],
 )
 def test_of_two_new_sinks_the_younger_one_loses_a_conflict_about(
@@ -288,3 +306,27 @@ def claims() -> st.SearchStrategy[list[SinkResources]]:
     )
     many = st.lists(patterned, max_size=6)
     return many.map(lambda found: [replace(claim, name=f"sink-{number}") for number, claim in enumerate(found)])
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [
+        pytest.param(
+            replace(MINE, topics_dir="mine", dead_letters="rejected"),
+            replace(APART, dead_letters="rejected"),
+            id="one directory for other topics",
+        ),
+        pytest.param(
+            replace(MINE, topics_dir="mine", dead_letters="topics2"), APART, id="a name that only begins alike"
+        ),
+        pytest.param(
+            replace(MINE, topics_dir="mine", dead_letters="topics", bucket="other"), APART, id="another bucket"
+        ),
+        pytest.param(
+            replace(MINE, topics_dir="mine", dead_letters="rejected"), replace(APART, topics_dir=""), id="the root"
+        ),
+    ],
+)
+def test_dead_letters_do_not_conflict_in(mine: SinkResources, other: SinkResources) -> None:
+    assert overlaps.find_overlap(mine, other) is None
+    assert overlaps.find_overlap(other, mine) is None

@@ -43,6 +43,14 @@ def test_sinks_with_topics_of_their_own_are_no_rivals() -> None:
     assert not index.competitors("data", "young")
 
 
+def test_dead_letters_in_the_directory_of_another_sink_are_compared() -> None:
+    index = ResourceIndex()
+    inside = replace(MINE, topics_dir="mine", dead_letters="topics/rejected")
+    put(index, inside, APART)
+    assert rivals(index, inside) == ["elder"]
+    assert rivals(index, APART) == ["young"]
+
+
 def many(count: int, topics: int, **changes: object) -> list[SinkResources]:
     """Sinks of a namespace, each with topics of its own."""
     return [

@@ -210,6 +210,51 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         [{"spec.s3.topicsDir": "lake-", "spec.s3.directoryDelimiter": "-"}],
         "spec.s3.topicsDir begins or ends",
     ),
+    (
+        "dead letters without tolerance",
+        [{"spec.errors": {"deadLetters": {"prefix": "rejected"}}}],
+        "spec.errors.deadLetters.prefix has no effect",
+    ),
+    (
+        "dead letters among the objects",
+        [{"spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "a/b"}}, "spec.s3.topicsDir": "a/b"}],
+        "spec.errors.deadLetters.prefix and spec.s3.topicsDir must not contain each other",
+    ),
+    (
+        "dead letters below the objects",
+        [{"spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "a/b/c"}}, "spec.s3.topicsDir": "a/b"}],
+        "spec.errors.deadLetters.prefix and spec.s3.topicsDir must not contain each other",
+    ),
+    (
+        "dead letters above the objects",
+        [{"spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "a"}}, "spec.s3.topicsDir": "a/b"}],
+        "spec.errors.deadLetters.prefix and spec.s3.topicsDir must not contain each other",
+    ),
+    (
+        "dead letters in the folder of ledgers",
+        [{"spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "topics/_s3sink"}}}],
+        "spec.errors.deadLetters.prefix has an element",
+    ),
+    (
+        "dead letters that end in the delimiter",
+        [
+            {
+                "spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "rejected-"}},
+                "spec.s3.directoryDelimiter": "-",
+            }
+        ],
+        "spec.errors.deadLetters.prefix begins or ends",
+    ),
+    (
+        "dead letters among the objects of a topic",
+        [
+            {
+                "spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "flights/rejected"}},
+                "spec.s3.topicsDir": "",
+            }
+        ],
+        "spec.errors.deadLetters.prefix begins with a topic",
+    ),
     ("a store without TLS", [{"spec.s3.endpoint": "http://store:9000"}], "spec.s3.endpoint is not encrypted"),
     (
         "a store that only looks local",

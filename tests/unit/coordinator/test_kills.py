@@ -45,7 +45,16 @@ class Values(SyntheticLog):
         return json.dumps({"at": "t", "kind": f"k{offset}", "pad": pad, "tags": ["a"] * (offset % 3)}).encode()
 
 
+class HalfRejected(Values):
+    """The same, but every second value is not JSON."""
+
+    def value(self, partition: int, offset: int) -> bytes:
+        return super().value(partition, offset)[offset % 2 :]
+
+
 LOG = Values(records=4)
+REJECTED = HalfRejected(records=8)
+DEAD_LETTERS = {"tolerance": "All", "deadLetters": {"prefix": "rejected"}}
 
 
 @pytest.fixture(autouse=True)
@@ -57,8 +66,17 @@ def small_sizes() -> Iterator[None]:
 class Sink:
     """Drivers of one sink, each with the memory of a new process. Objects have three records, rounds have two."""
 
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, output: str, codec: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        patch: pytest.MonkeyPatch,
+        output: str,
+        codec: str,
+        log: SyntheticLog = LOG,
+        **more: Any,
+    ) -> None:
         folder.mkdir()
+        self.log = log
         self.memory = MemorySinkFixture(folder, patch)
         chosen: dict[str, Any] = {"output": output, "compression": {"codec": codec}}
         if output != "Json":
@@ -67,7 +85,13 @@ class Sink:
                 **schema,
                 **({"parquet": {"rowGroup": 150}} if output == "Parquet" else {"avro": {"block": 150}}),
             }
-        given: dict[str, Any] = {"flush_size": 3, "max_records": 2, "part_size": 400, "spec": {"format": chosen}}
+        given: dict[str, Any] = {
+            "flush_size": 3,
+            "max_records": 2,
+            "part_size": 400,
+            "spec": {"format": chosen},
+            **more,
+        }
         self.memory.sink = load_sink(manifest("archive", "http://127.0.0.1:9", **given))
         self.effects = 0
 
@@ -82,9 +106,9 @@ class Sink:
                 before(self.effects)
 
         registry = open_schemas(self.memory.sink.spec.format, None, lambda seconds: False, lambda secrets: None)
-        group = Group(LOG, self.memory.group, lambda: fault("put", "group"))
+        group = Group(self.log, self.memory.group, lambda: fault("put", "group"))
         with self.memory.faults(fault):
-            self.memory.run(LOG, registry=registry, admin=group)
+            self.memory.run(self.log, registry=registry, admin=group)
 
     def contents(self) -> dict[str, bytes]:
         return {key: each.body for key, each in self.memory.s3.objects.items() if "/_s3sink/" not in f"/{key}"}
@@ -122,3 +146,24 @@ def test_a_kill_before_any_effect_leaves_the_same_bytes(
         sink.run()
         assert sink.contents() == undisturbed.contents(), effect
         assert sink.memory.orphans() == []
+
+
+@pytest.mark.parametrize("output", ["Json", "Parquet"])
+def test_a_kill_before_any_effect_leaves_the_same_dead_letters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    given: dict[str, Any] = {"log": REJECTED, "errors": DEAD_LETTERS}
+    undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, output, "None", **given)
+    undisturbed.run()
+    assert sum(key.startswith("rejected/") for key in undisturbed.contents()) > 1
+    for effect in range(1, undisturbed.effects + 1):
+        sink = Sink(tmp_path / str(effect), monkeypatch, output, "None", **given)
+
+        def kill(number: int, effect: int = effect) -> None:
+            if number == effect:
+                raise Killed
+
+        with pytest.raises(Killed):
+            sink.run(kill)
+        sink.run()
+        assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"

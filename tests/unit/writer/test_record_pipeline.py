@@ -13,7 +13,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.required_columns import required_columns
 from sink_job.partitioning.object_keys import extension
 from sink_job.records.batch import REJECTED, REJECTED_PATH
-from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
+from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline, RejectedRow, RejectionReason
 from tests.unit.rotation.settings import object_settings
 
 TP = TopicPartition("t", 3)
@@ -53,13 +53,15 @@ def test_rows_have_offsets_paths_and_the_sizes_of_their_lines() -> None:
 def test_a_value_that_is_rejected_is_an_error_and_has_no_effect() -> None:
     prepared = prepare(pipeline(), [b"1", b"nope", b"2"])
     assert prepared.rows.codes.tolist() == [0, REJECTED, 0]
-    assert prepared.errors == [(1, 11, "the value is not JSON: invalid character (byte 1)")]
+    assert prepared.errors == [RejectedRow(1, 11, "the value is not JSON: invalid character (byte 1)")]
 
 
 @pytest.mark.parametrize("null", [None, b"null"])
 def test_a_null_is_an_error_or_ignored_as_the_policy_says(null: bytes | None) -> None:
     failed = prepare(pipeline(), [b"1", null])
-    assert failed.errors == [(1, 11, "the value is null, and errors.onNullValue is Fail")]
+    assert failed.errors == [
+        RejectedRow(1, 11, "the value is null, and errors.onNullValue is Fail", RejectionReason.NULL_VALUE)
+    ]
     assert (failed.rows.codes.tolist(), failed.ignored) == ([0, REJECTED], 0)
     ignored = prepare(pipeline(OnNullValue.IGNORE), [b"1", null, b"x"])
     assert (ignored.rows.codes.tolist(), ignored.ignored) == ([0, REJECTED, REJECTED], 1)

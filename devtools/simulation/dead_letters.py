@@ -1,0 +1,81 @@
+"""What dead-letter objects have to contain: the rejected records of a run, in the form of the documentation."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from dataclasses import dataclass, field
+from typing import Any
+
+from devtools.simulation.registered_objects import Source
+from sink_job.api.spec import ObjectSettings
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.ledger.state import ClosedObject
+
+DEAD_LETTERS = "rejected"
+"""The first element of the keys of dead-letter objects."""
+
+
+def is_dead_letters(key: str) -> bool:
+    """Whether an object holds dead letters, by its key."""
+    return key.startswith(f"{DEAD_LETTERS}/")
+
+
+@dataclass
+class DeadLetterAccount:
+    """The rejected records of a run."""
+
+    _values: dict[tuple[TopicPartition, int], tuple[Source, bytes]] = field(default_factory=dict)
+
+    def produced(self, source: Source, value: bytes) -> None:
+        self._values[source.tp, source.offset] = source, value
+
+    def has(self, tp: TopicPartition, offset: int) -> bool:
+        """Whether the record has to be in a dead-letter object."""
+        return (tp, offset) in self._values
+
+    def sources(self, body: bytes) -> list[Source]:
+        """The records of an object. Raises KeyError for a line that is none of them."""
+        places = ((TopicPartition(line["topic"], line["partition"]), line["offset"]) for line in _lines(body))
+        return [self._values[place][0] for place in places]
+
+    def difference(self, o: ClosedObject, settings: str, body: bytes) -> str | None:
+        """What is wrong with the content or the parts of an object; None if nothing is."""
+        parsed = ObjectSettings.model_validate_json(settings)
+        infers = parsed.bare_values is not None
+        clocks = [(each.start, each.end, each.clock) for each in o.sources]
+        for line in _lines(body):
+            source, value = self._values[TopicPartition(o.topic, o.partition), line["offset"]]
+            clock = next((clock for start, end, clock in clocks if start <= source.offset < end), 0)
+            known = clock > 0 and not (infers and line["reason"] == "UnknownSchema")  # a rebuild before the inference
+            expected: dict[str, Any] = {
+                "key": None,
+                "headers": [],
+                "timestamp": source.time,
+                "topic": o.topic,
+                "partition": o.partition,
+                "offset": source.offset,
+                "value": b64encode(value).decode(),
+                "reason": "InvalidRecord" if known else "UnknownSchema",
+                "message": line["message"] or "no message",
+                "rejectedAt": abs(clock),
+            }
+            if line != expected:
+                return f"{line} is not {expected}"
+        sizes = _parts(body, parsed.s3.part_size)
+        found = [part.size for part in o.parts]
+        return None if sizes == found else f"its parts have {found} bytes and not {sizes}"
+
+
+def _lines(body: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in body.splitlines()]
+
+
+def _parts(body: bytes, part_size: int) -> list[int]:
+    """The sizes of the parts: each ends with the first line that reaches the part size."""
+    sizes = [0]
+    for line in body.splitlines(keepends=True):
+        if sizes[-1] >= part_size:
+            sizes.append(0)
+        sizes[-1] += len(line)
+    return sizes

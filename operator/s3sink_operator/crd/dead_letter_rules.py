@@ -1,0 +1,50 @@
+"""The CEL rules of `spec.errors.deadLetters`, as `sink_job.api.rules.dead_letter_rules` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from s3sink_operator.crd.cel import CelRule, cel_list, either
+from sink_job.api.enums import Tolerance
+from sink_job.api.field_types import RESERVED
+
+
+def dead_letter_rules() -> Iterator[CelRule]:
+    """The rules of the prefix of dead-letter objects."""
+    here, absent = "spec.errors.deadLetters.prefix", "!has(self.errors.deadLetters.prefix)"
+    prefix, folder, delimiter = "self.errors.deadLetters.prefix", "self.s3.topicsDir", "self.s3.directoryDelimiter"
+    yield CelRule(
+        here,
+        f"self.split('/').all(element, !(element in {cel_list(['', '.', '..', RESERVED])}))",
+        f"{here} has an element that is empty, . or .., or {RESERVED}, which is reserved for ledgers: remove it",
+    )
+    yield CelRule(
+        "spec",
+        either(absent, f"self.errors.tolerance == '{Tolerance.ALL}'"),
+        f"{here} has no effect without spec.errors.tolerance: All: set that, or remove the prefix",
+    )
+    yield CelRule(
+        "spec",
+        either(
+            absent,
+            f"{delimiter} == '/'",
+            f"!{prefix}.startsWith({delimiter}) && !{prefix}.endsWith({delimiter})",
+        ),
+        f"{here} begins or ends with spec.s3.directoryDelimiter: remove it",
+    )
+    inside = " && ".join(
+        f"!{one}.startsWith({other} + {end})"
+        for one, other in ((prefix, folder), (folder, prefix))
+        for end in ("'/'", delimiter)
+    )
+    yield CelRule(
+        "spec",
+        either(absent, f"{folder} == ''", f"{prefix} != {folder} && {inside}"),
+        f"{here} and spec.s3.topicsDir must not contain each other: use a directory of its own",
+    )
+    first = f"{prefix}.split({delimiter})[0].split('/')[0]"
+    yield CelRule(
+        "spec",
+        either(absent, f"{folder} != ''", "!has(self.kafka.topics)", f"!({first} in self.kafka.topics)"),
+        f"{here} begins with a topic, below which are its objects: use another directory",
+    )

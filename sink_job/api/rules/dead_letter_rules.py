@@ -1,0 +1,61 @@
+"""Rules for `spec.errors.deadLetters`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from sink_job.api.enums import Tolerance
+from sink_job.api.field_errors import FieldError, Path, shown
+
+if TYPE_CHECKING:
+    from sink_job.api.spec import Spec
+
+_DEAD_LETTERS: Final[Path] = ("spec", "errors", "deadLetters")
+_TOLERANCE: Final[Path] = ("spec", "errors", "tolerance")
+_TOPICS_DIR: Final[Path] = ("spec", "s3", "topicsDir")
+_DELIMITER: Final[Path] = ("spec", "s3", "directoryDelimiter")
+
+
+def check_dead_letters(spec: Spec) -> Iterator[FieldError]:
+    """The errors of the section and of what depends on it."""
+    dead_letters = spec.errors.dead_letters
+    for name, value in (("topic", dead_letters.topic), ("prefix", dead_letters.prefix)):
+        if value is not None and spec.errors.tolerance is not Tolerance.ALL:
+            here = (*_DEAD_LETTERS, name)
+            message = f"{shown(here, value)} has no effect without spec.errors.tolerance: All"
+            yield FieldError(here, message, (_TOLERANCE,))
+    topic = dead_letters.topic
+    if topic is not None and topic in (spec.kafka.topics or ()):
+        message = f"{topic} is also in spec.kafka.topics: the sink would read its own dead letters; use another topic"
+        yield FieldError((*_DEAD_LETTERS, "topic"), message, (("spec", "kafka", "topics"),))
+    yield from _prefix(spec)
+
+
+def _prefix(spec: Spec) -> Iterator[FieldError]:
+    """Dead letters have a directory of their own: readers of the objects must not read them."""
+    prefix, topics_dir, delimiter = spec.errors.dead_letters.prefix, spec.s3.topics_dir, spec.s3.directory_delimiter
+    if prefix is None:
+        return
+    here = (*_DEAD_LETTERS, "prefix")
+    written = shown(here, prefix)
+    if delimiter != "/" and (prefix.startswith(delimiter) or prefix.endswith(delimiter)):
+        message = f"{written} starts or ends with spec.s3.directoryDelimiter: remove it there"
+        yield FieldError(here, message, (_DELIMITER,))
+    elif not topics_dir:
+        first = prefix.split(delimiter)[0].split("/")[0]
+        if spec.reads(first):
+            message = f"{written} begins with the topic {first}, below which are its objects: use another directory"
+            yield FieldError(here, message, (_TOPICS_DIR, ("spec", "kafka", "topics")))
+    elif overlap(prefix, topics_dir, delimiter):
+        message = (
+            f"{written} and spec.s3.topicsDir {shown(_TOPICS_DIR, topics_dir)} must not contain each other: readers of "
+            "the objects would read rejected records; use a directory of its own"
+        )
+        yield FieldError(here, message, (_TOPICS_DIR,))
+
+
+def overlap(one: str, other: str, delimiter: str) -> bool:
+    """Whether one of two directories is the other one, or contains it."""
+    shorter, longer = sorted((one, other), key=len)
+    return longer == shorter or any(longer.startswith(f"{shorter}{end}") for end in (delimiter, "/"))
