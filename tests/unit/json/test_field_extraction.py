@@ -102,15 +102,17 @@ def test_without_fields_a_text_is_only_checked() -> None:
 
 FRAGMENTS = st.sampled_from(
     [
-        "{", "}", "[", "]", ",", ":", " ", "\t", '"', '"a"', '"a":', '"a":1', '"\\u00e4"', '"\\ud800"', '"\\ud83d\\ude00"',
-        '"\\x"', '"\\"', "\x00", "\x1f", "\x7f", "é", "null", "true", "tru", "NaN", "Infinity", "0", "01", "-", "-0", "1.",
-        "1e5", "1e999", "9" * 30, "'a'", "/**/", "{}", "},{",
+        "{", "}", "[", "]", ",", ":", " ", "\t", '"', '"a"', '"a":', '"a":1', '"\\u00e4"', '"\\ud800"',
+        '"\\ud83d\\ude00"', '"\\x"', '"\\"', "\x00", "\x1f", "\x7f", "é", "null", "true", "tru",
+        "NaN", "Infinity", "0", "01", "-", "-0", "1.", "1e5", "1e999", "9" * 30, "'a'", "/**/", "{}", "},{",
     ]
 )  # fmt: skip
 OBJECTS = st.one_of(
     st.dictionaries(st.text(max_size=3), VALUES, max_size=3).map(lambda value: msgspec.json.encode(value).decode()),
     st.lists(FRAGMENTS, max_size=6).map(lambda found: f"{{{''.join(found)}}}"),
-    st.sampled_from(['{"a":1,"a":2}', '{"a":"\\ud800"}', "{}{}", "{},{}", "{} {}", "{}" * 3, '{"a":' * 900 + "1" + "}" * 900]),
+    st.sampled_from(
+        ['{"a":1,"a":2}', '{"a":"\\ud800"}', "{}{}", "{},{}", "{} {}", "{}" * 3, '{"a":' * 900 + "1" + "}" * 900]
+    ),
 )  # fmt: skip
 
 
