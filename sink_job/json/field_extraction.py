@@ -44,7 +44,7 @@ class Extraction:
         texts differs from the number of lines. `are_objects`: no line starts with a JSON text of another type."""
         bounds, (_, _, data) = arrow_columns.bounds(lines), lines.buffers()
         view = memoryview(data)[bounds[0] : bounds[-1]]
-        decoder = _OBJECTS if are_objects and not self._paths else self._decoder
+        decoder: Any = _OBJECTS if are_objects and not self._paths else self._decoder
         try:  # one view for all texts: without it, the decoder requests a view of Arrow's buffer for each text
             found: list[object] = decoder.decode_lines(view)
         except (msgspec.DecodeError, RecursionError):

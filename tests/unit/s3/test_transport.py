@@ -40,6 +40,7 @@ def test_a_request_does_not_wait_for_100_continue(s3: S3Client, store: ScriptedS
 
 def test_the_user_agent_names_the_sink(s3: S3Client, store: ScriptedStore) -> None:
     s3.put("k", b"body")
+    assert store.received[0].headers["user-agent"].startswith("Botocore/")
     assert " s3sink/" in store.received[0].headers["user-agent"]
 
 
