@@ -25,7 +25,7 @@ _MOST_CHANGES = 6
 
 
 def _schema() -> Json:
-    document = yaml.safe_load(crd.text())
+    document = yaml.load(crd.text(), Loader=yaml.CSafeLoader)
     whole: Json = document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return dict(whole["properties"]["spec"])
 

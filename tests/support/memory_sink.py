@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from sink_job.api.errors import SinkError
 from sink_job.api.parser import load_sink
+from sink_job.api.spec import Sink
 from sink_job.coordinator import coordinator
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
@@ -25,6 +27,12 @@ from tests.support.sink_fixture import manifest
 from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, InlineEngine, SyntheticLog
 
 PUBLISH_ALL = StopCondition(until_caught_up=True, publish_open=True)
+
+
+@cache
+def _default_sink() -> Sink:
+    """It is immutable, so all fixtures share it."""
+    return load_sink(manifest("archive", "http://127.0.0.1:9", flush_size=5, max_records=2))
 
 
 def error_of(run: Callable[[], object]) -> SinkError | None:
@@ -45,7 +53,7 @@ class MemorySinkFixture:
         for module in (coordinator, task_attempt):
             monkeypatch.setattr(module, "connect", lambda settings: self.s3)
         monkeypatch.setattr(coordinator, "lifecycle_warning", lambda s3, root: None)
-        self.sink = load_sink(manifest("archive", "http://127.0.0.1:9", flush_size=5, max_records=2))
+        self.sink = _default_sink()
         self.root = ledger_root(self.sink.spec.s3.topics_dir, self.sink.sink_id)
         self.owner = Owner("function", self.sink.namespace, self.sink.name, self.sink.sink_id)
 

@@ -39,7 +39,7 @@ class ConnectorCase:
 
 def connector_cases() -> Iterator[ConnectorCase]:
     for file in sorted(FOLDER.glob("*.yaml")):
-        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+        found = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
         yield ConnectorCase(
             name=file.stem,
             source=found["source"],
