@@ -1,7 +1,8 @@
 """CPU time and ratio of compressed JSON lines, in one process on one core: no Kafka, no Spark, no S3.
 
 `python -m bench.compression [--repeat 5] [--block-mib 1]` prints a table. Values of 1 KB are converted, encoded and
-assembled into parts, as a task does it. Each figure is the median of several turns.
+assembled into parts, as a task does it; `library` is the compression of the same blocks alone. Each figure is the
+median of several turns.
 """
 
 from __future__ import annotations
@@ -43,10 +44,12 @@ COMPRESSIONS: Final[Mapping[str, Compression]] = {
 
 
 class Row(NamedTuple):
-    """A row of the table: MB of values per second of CPU, and bytes of lines for each byte of the object."""
+    """A row of the table: MB of values per second of CPU, CPU seconds per GB, also of the library alone, and bytes of
+    lines for each byte of the object."""
 
     mb_per_s: float
     cpu_s_per_gb: float
+    library: float
     ratio: float
 
 
@@ -56,16 +59,15 @@ def main() -> None:
     arguments.add_argument("--block-mib", type=int, default=BLOCK_BYTES >> 20)
     arguments.add_argument("--only", action="append", help="compressions whose names start with this")
     given = arguments.parse_args()
-    print("| values | compression | MB/s | CPU-s/GB | ratio |\n|---|---|---|---|---|")
+    print("| values | compression | MB/s | CPU-s/GB | library | ratio |\n|---|---|---|---|---|---|")
     for kind, values in (("text", _texts()), ("fields", _fields())):
         batches = list(_batches(values))
         for name, compression in COMPRESSIONS.items():
             if given.only is None or name.startswith(tuple(given.only)):
                 compression.block_size = compression.block_size and given.block_mib << 20
                 row = measure(batches, compression, given.repeat)
-                print(
-                    f"| {kind} | {name} | {row.mb_per_s:.0f} | {row.cpu_s_per_gb:.1f} | {row.ratio:.2f} |", flush=True
-                )
+                costs = f"{row.mb_per_s:.0f} | {row.cpu_s_per_gb:.2f} | {row.library:.2f}"
+                print(f"| {kind} | {name} | {costs} | {row.ratio:.2f} |", flush=True)
 
 
 def _texts() -> Iterator[bytes]:
@@ -88,9 +90,12 @@ def _batches(values: Iterable[bytes]) -> Iterator[pa.BinaryArray]:
 def measure(batches: Sequence[pa.BinaryArray], compression: Compression, repeat: int) -> Row:
     """Writes the same object `repeat` times."""
     turns = [_turn(batches, compression) for _ in range(repeat)]
+    alone = statistics.median(_library(batches, compression) for _ in range(repeat))
     size = sum(len(each) for batch in batches for each in batch.to_pylist())
     seconds, written = statistics.median(seconds for seconds, _ in turns), turns[0][1]
-    return Row(size / 1e6 / seconds, seconds / (size / 1e9), (size + sum(map(len, batches))) / written)
+    return Row(
+        size / 1e6 / seconds, seconds / (size / 1e9), alone / (size / 1e9), (size + sum(map(len, batches))) / written
+    )
 
 
 def _turn(batches: Sequence[pa.BinaryArray], compression: Compression) -> tuple[float, int]:
@@ -109,6 +114,17 @@ def _turn(batches: Sequence[pa.BinaryArray], compression: Compression) -> tuple[
             )
         written += sum(part.size for part in assembler.finish())
     return time.process_time() - started, written
+
+
+def _library(batches: Sequence[pa.BinaryArray], compression: Compression) -> float:
+    """CPU seconds of the compression of the lines in blocks alone."""
+    lines = b"".join(value + b"\n" for batch in batches for value in batch.to_pylist())
+    size = compression.block_size or len(lines)
+    blocks = [lines[at : at + size] for at in range(0, len(lines), size)]
+    started = time.process_time()
+    for block in blocks:
+        compression.compress(block)
+    return time.process_time() - started
 
 
 if __name__ == "__main__":
