@@ -21,11 +21,11 @@ _OTHERS: Final = (None, bool, int, float, str, list)
 """The types that a value may have where an object is expected."""
 
 
-class _Object(msgspec.Struct, gc=False):
+class _AnyObject(msgspec.Struct, gc=False):
     """Any JSON object. Its members are checked and skipped, as those of `msgspec.Raw`, and it is cheaper to create."""
 
 
-_OBJECTS: Final = msgspec.json.Decoder(_Object)
+_OBJECTS: Final = msgspec.json.Decoder(_AnyObject)
 
 
 class Extraction:

@@ -52,22 +52,21 @@ class _PartitionRotation:
             self._was_open = np.zeros(self._accepted.code_count, np.bool_)
             self._was_open[[code for code, _ in self._accepted.codes_of(rotation.open)]] = True
         self._projected = ProjectedSizes.of(rotation, self._accepted, self._schemas)
-        self._max_bytes = self._reachable_limit()
-        if self._max_bytes is not None:
-            self._sizes = self._accepted.sizes_so_far()
+        self._sizes = self._accepted.sizes_so_far() if self._can_fill() else None
+        if self._sizes is not None:
             self._closed_bytes = np.zeros(self._accepted.code_count, np.int64)
             for code, slot in self._accepted.codes_of(rotation.open):
                 self._closed_bytes[code] = -rotation.open[slot].size
 
-    def _reachable_limit(self) -> int | None:
-        """maxBytes, if an object could reach it with the records of this batch; None also where sizes depend on the
-        schema of the object."""
+    def _can_fill(self) -> bool:
+        """Whether an object could reach maxBytes with the records of this batch. False where sizes depend on the schema
+        of the object."""
         limit, sizes = self._rotation.settings.max_bytes, self._accepted.sizes
         if limit is None or self._projected is not None:
-            return None
+            return False
         assert sizes is not None, "maxBytes needs sizes"
         largest = max((each.size for each in self._rotation.open.values()), default=0)
-        return limit if largest + int(sizes.sum()) >= limit else None
+        return largest + int(sizes.sum()) >= limit
 
     def steps(self) -> list[Step]:
         steps: list[Step] = []
@@ -132,10 +131,10 @@ class _PartitionRotation:
 
     def _filled(self, at: int, end: int) -> int:
         """The first index in the segment [at, end) with which an object reaches maxBytes, else `end`."""
-        limit = self._max_bytes
-        if limit is None:
+        limit, sizes = self._rotation.settings.max_bytes, self._sizes
+        if limit is None or sizes is None:
             return end
-        codes, sizes, left_behind = self._accepted.codes, self._sizes, self._closed_bytes
+        codes, left_behind = self._accepted.codes, self._closed_bytes
         return first_true(at, end, lambda a, b: sizes[a:b] - left_behind[codes[a:b]] >= limit)
 
     def _forget_closed(self, groups: list[RowGroup]) -> None:
@@ -145,7 +144,7 @@ class _PartitionRotation:
             self._projected.close_all()
         if self._rotation.settings.max_open_objects is not None:
             self._was_open[:] = False
-        if self._max_bytes is not None:
+        if self._sizes is not None:
             np.maximum(self._closed_bytes, 0, out=self._closed_bytes)
             for group in groups:
                 self._closed_bytes[group.code] = self._sizes[group.indices[-1]]
