@@ -115,7 +115,9 @@ def _create() -> None:
             shutil.rmtree(path)
         elif path.name != LOCK_NAME:
             path.unlink()
-    venv.create(VENV, with_pip=True)
+    # With links, as `python -m venv` makes them: a process that another step starts meanwhile would have a copy of
+    # Python open for writing, and the system does not execute such a file ("Text file busy").
+    venv.create(VENV, with_pip=True, symlinks=os.name != "nt")
 
 
 def _install(words: list[str | Path], report: Report, env: dict[str, str]) -> None:

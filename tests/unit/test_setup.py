@@ -154,7 +154,7 @@ def test_an_environment_whose_creation_was_interrupted_is_created_again(
         monkeypatch.setattr(setup, name, path)
     created: list[list[str]] = []
 
-    def create(folder: Path, *, with_pip: bool) -> None:
+    def create(folder: Path, *, with_pip: bool, symlinks: bool) -> None:
         created.append(sorted(path.name for path in folder.iterdir()))
         raise InterruptedError
 
@@ -162,6 +162,14 @@ def test_an_environment_whose_creation_was_interrupted_is_created_again(
     with pytest.raises(InterruptedError):
         setup.install(lambda text: None)
     assert created == [[".setup-lock"]]
+
+
+def test_python_is_not_copied_into_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy is a busy file for the system while any process that was started meanwhile has it open."""
+    monkeypatch.setattr(setup, "VENV", tmp_path)
+    monkeypatch.setattr("venv.EnvBuilder._setup_pip", lambda builder, context: None)
+    setup._create()
+    assert all((tmp_path / "bin" / name).is_symlink() for name in ("python", "python3"))
 
 
 def test_pip_does_not_replace_a_uv_that_was_interrupted(
