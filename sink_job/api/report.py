@@ -123,6 +123,7 @@ class Totals(ReportModel):
     uploaded_bytes: Annotated[Count, Field(description="Bytes of those parts.")] = 0
     ignored: Annotated[Count, Field(description="Records without value, ignored by onNullValue.")] = 0
     dropped: Annotated[Count, Field(description="Invalid records, dropped by tolerance: All.")] = 0
+    dead_letters: Annotated[Count, Field(description="Invalid records in dead-letter objects, open ones included.")] = 0
     dropped_properties: Annotated[
         Count, Field(description="Properties that the schema of their value lacks, dropped by unknownFields: Drop.")
     ] = 0

@@ -54,8 +54,8 @@ class StatusSummary(msgspec.Struct, frozen=True, rename="camel"):
 
     `record`: number of the last record in the ledger, None without a ledger. `clock`: time of the last round.
     `pending`: closed objects without a recorded publication. `state`: the state of a running job. `dropped`: invalid
-    records dropped since its start. `unknown`: the reason why Kafka did not respond. `generation`: 1 plus the number of
-    offset resets. `topics_dir`: the directory of objects after a reset.
+    records dropped since its start; `dead_letters`: those in dead-letter objects. `unknown`: the reason why Kafka did
+    not respond. `generation`: 1 plus the number of offset resets. `topics_dir`: the directory of objects after a reset.
     `schemas`: the inferred schema of each topic, as a field list. `recreated`: topics that were deleted and created
     again; the log end offset of such a topic cannot be compared with the offsets in the ledger.
     """
@@ -69,6 +69,7 @@ class StatusSummary(msgspec.Struct, frozen=True, rename="camel"):
     unknown: str | None
     partitions: tuple[PartitionStatus, ...]
     dropped: int | None = None
+    dead_letters: int | None = None
     generation: int = 1
     topics_dir: str | None = None
     schemas: Mapping[str, tuple[FieldType, ...]] | None = None
@@ -145,6 +146,7 @@ def of_report(report: Report) -> StatusSummary:
             for p in report.partitions
         ),
         dropped=report.totals.dropped,
+        dead_letters=report.totals.dead_letters,
     )
 
 
@@ -210,6 +212,8 @@ def _headline(status: StatusSummary) -> str:
         words.append(f"{status.pending:,} objects being published")
     if status.dropped:
         words.append(f"{status.dropped:,} dropped")
+    if status.dead_letters:
+        words.append(f"{status.dead_letters:,} dead letters")
     lags = [p.lag for p in status.partitions]
     words.append(f"lag {known(None if None in lags else sum(lag for lag in lags if lag is not None))}")
     return "  ".join(words)

@@ -49,6 +49,7 @@ class _Counts:
         totals.uploaded_bytes += sum(c.part_bytes for c in counts)
         totals.ignored += sum(c.ignored for c in counts)
         totals.dropped += sum(c.rejected - c.dead_letters for c in counts)
+        totals.dead_letters += sum(c.dead_letters for c in counts)
         totals.dropped_properties += sum(c.dropped_properties for c in counts)
         totals.retries += sum(c.retries for c in counts)
         for c in counts:

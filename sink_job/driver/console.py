@@ -93,7 +93,8 @@ class LiveConsole:
             f"{report.memory.open_objects:,} open",
             f"last publish {published}",
         ]
-        problems = [f"{n:,} {what}" for n, what in ((totals.dropped, "dropped"), (totals.retries, "S3 retries")) if n]
+        counts = ((totals.dropped, "dropped"), (totals.dead_letters, "dead letters"), (totals.retries, "S3 retries"))
+        problems = [f"{n:,} {what}" for n, what in counts if n]
         text = Text("  ".join(words))
         return text.append("  " + "  ".join(problems), style="yellow") if problems else text
 
@@ -156,12 +157,14 @@ def _changes(report: Report, logged: Report) -> str:
     return (
         f"{new.records:,} records ({count((new.records - old.records) / seconds)}/s, "
         f"{size((new.bytes - old.bytes) / seconds)}/s); {new.objects:,} objects "
-        f"(+{new.objects - old.objects:,}){_dropped(report)}; {_open_and_lag(report)}"
+        f"(+{new.objects - old.objects:,}){_rejected(report)}; {_open_and_lag(report)}"
     )
 
 
-def _dropped(report: Report) -> str:
-    return f", {report.totals.dropped:,} dropped" if report.totals.dropped else ""
+def _rejected(report: Report) -> str:
+    totals = report.totals
+    counts = ((totals.dropped, "dropped"), (totals.dead_letters, "dead letters"))
+    return "".join(f", {n:,} {what}" for n, what in counts if n)
 
 
 def _open_and_lag(report: Report) -> str:
@@ -223,7 +226,7 @@ def summary(report: Report) -> str:
     took = duration(report.now - report.started_at)
     return (
         f"{report.name}: {totals.records:,} records ({size(totals.bytes)}) in {took}; "
-        f"{totals.objects:,} objects published{_dropped(report)}{still_open}; lag {known(_lag(report.partitions))}"
+        f"{totals.objects:,} objects published{_rejected(report)}{still_open}; lag {known(_lag(report.partitions))}"
     )
 
 

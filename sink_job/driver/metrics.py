@@ -36,6 +36,7 @@ _TOTALS = {
     "uploaded_bytes": "Bytes of uploaded parts",
     "ignored_records": "Records without value, ignored by errors.onNullValue",
     "dropped_records": "Invalid records, dropped by errors.tolerance: All",
+    "dead_letters": "Invalid records in dead-letter objects (errors.deadLetters.prefix), open ones included",
     "dropped_properties": "Properties that the schema of their value lacks, dropped by format.unknownFields: Drop",
     "rebuilt_objects": "Objects rebuilt after the loss of their upload",
     "s3_retries": "Retried requests of tasks to S3",

@@ -180,7 +180,7 @@ def test_a_different_group_offset_without_a_new_record_is_reported() -> None:
     )
 
 
-def test_the_status_of_a_report_shows_dropped_records() -> None:
+def test_the_status_of_a_report_shows_dropped_records_and_dead_letters() -> None:
     report = Report(
         sink_id="default.flights",
         name="flights",
@@ -189,11 +189,12 @@ def test_the_status_of_a_report_shows_dropped_records() -> None:
         now=NOW,
         started_at=NOW,
         round=7,
-        totals=Totals(dropped=1_200),
+        totals=Totals(dropped=1_200, dead_letters=7),
     )
     found = status_output.of_report(report)
-    assert "record 7  1,200 dropped  lag" in status_output.as_table(found)
+    assert "record 7  1,200 dropped  7 dead letters  lag" in status_output.as_table(found)
     assert json.loads(status_output.as_json(found))["dropped"] == 1200
+    assert json.loads(status_output.as_json(found))["deadLetters"] == 7
 
 
 def test_after_a_reset_the_headline_shows_the_generation_and_its_directory() -> None:

@@ -56,6 +56,7 @@ def test_the_live_console_fits_the_terminal_and_shows_the_largest_lags(make_repo
 def test_dropped_records_and_retries_are_shown_if_there_are_any(make_report: MakeReport) -> None:
     assert "retries" not in shown(make_report())
     assert "3 dropped  2 S3 retries" in shown(make_report(totals=Totals(dropped=3, retries=2)))
+    assert "4 dead letters" in shown(make_report(totals=Totals(dead_letters=4)))
 
 
 def test_rates_are_averages_over_a_time_window(make_report: MakeReport) -> None:
@@ -126,6 +127,14 @@ def test_dropped_records_are_in_the_summary_and_in_log_lines(make_report: MakeRe
     report = make_report(now=NOW + 10_000, totals=Totals(records=7, dropped=1_200))
     assert "0 objects (+0), 1,200 dropped; 2 open" in (lines.line(report) or "")
     assert "0 objects published, 1,200 dropped, 2 still open" in console.summary(report)
+
+
+def test_dead_letters_are_in_the_summary_and_in_log_lines(make_report: MakeReport) -> None:
+    lines = console.PlainConsole()
+    lines.line(make_report(totals=Totals(), partitions=LAGGING))
+    report = make_report(now=NOW + 10_000, totals=Totals(records=7, dead_letters=1_200))
+    assert "0 objects (+0), 1,200 dead letters; 2 open" in (lines.line(report) or "")
+    assert "0 objects published, 1,200 dead letters, 2 still open" in console.summary(report)
 
 
 @pytest.mark.parametrize(
