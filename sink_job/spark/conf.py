@@ -7,6 +7,7 @@ Cluster the operator supplies a file with additional properties.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,6 +64,7 @@ _MALLOC_ARENAS = "spark.executorEnv.MALLOC_ARENA_MAX"
 ARENAS = "2"
 """Arenas of malloc in a JVM and its Python workers: with one for each thread, as by default, they keep 25 MB more."""
 
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b|-Xmn|-XX:(Max)?New(Size|Ratio)=|-XX:SurvivorRatio=")
 _MAX_SERIAL = 4  # concurrent tasks up to which one thread collects the garbage
 # Most code of a start runs once or twice. Later compilation saves a quarter of the CPU time until the first round; the
 # loops of the reader are still compiled within the first 100,000 records.
@@ -115,7 +117,7 @@ def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path
         _DRIVER_CLASSES: _class_path(settings, properties.get(_DRIVER_CLASSES)),
         _DRIVER_OPTIONS: _options(
             properties.get(_DRIVER_OPTIONS),
-            *_garbage_collection(_cores(settings) if cluster is None else 1),
+            *_garbage_collection(_cores(settings) if cluster is None else 1, properties.get(_DRIVER_OPTIONS)),
             *_archive(settings.jars),
             _logging(log4j),
             f"-Djava.io.tmpdir={folder}",
@@ -148,7 +150,7 @@ def _in_pods(
         # A container without a CPU limit has all CPUs of its node, and would use one collector thread for each.
         _EXECUTOR_OPTIONS: _options(
             properties.get(_EXECUTOR_OPTIONS),
-            *_garbage_collection(cluster.cores),
+            *_garbage_collection(cluster.cores, properties.get(_EXECUTOR_OPTIONS)),
             *_archive(settings.jars),
             f"-XX:ActiveProcessorCount={max(2, cluster.cores)}",
             _logging(log4j),
@@ -164,13 +166,16 @@ def _cores(settings: SparkSettings) -> int:
     return settings.cores or len(os.sched_getaffinity(0))
 
 
-def _garbage_collection(cores: int) -> list[str]:
-    """The collector of a JVM with `cores` concurrent tasks.
+def _garbage_collection(cores: int, users: str | None) -> list[str]:
+    """The collector of a JVM with `cores` concurrent tasks. None if the options of the user choose one, or the size of
+    the young generation: a JVM with two collectors does not start.
 
     The objects of a reader are short-lived, and the young generation has space for the two fetches of each task among
     the survivors. So nothing but what stays gets old (40 MB), and the pages of the rest of the heap are never touched.
     The parallel collector promotes the fetches: its old generation grows up to the size of the heap.
     """
+    if _COLLECTOR.search(users or ""):
+        return []
     if cores > _MAX_SERIAL:
         return ["-XX:+UseParallelGC"]
     return ["-XX:+UseSerialGC", f"-Xmn{48 + 24 * cores}m", "-XX:SurvivorRatio=2"]

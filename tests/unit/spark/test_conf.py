@@ -203,6 +203,20 @@ def test_the_fetches_of_each_task_fit_into_the_young_generation_of_a_serial_coll
     assert [each for each in found if "GC" in each or "Xmn" in each or "Survivor" in each] == options
 
 
+@pytest.mark.parametrize("option", ["-XX:+UseParallelGC", "-Xlog:gc -XX:+UseZGC", "-Xmn200m", "-XX:NewRatio=3"])
+def test_a_users_collector_or_young_generation_replaces_those_of_the_sink(option: str) -> None:
+    """A JVM with two collectors does not start."""
+    users = {"spark.driver.extraJavaOptions": option, "spark.executor.extraJavaOptions": option}
+    cluster = ExecutorConfig.of(SIZES)
+    settings = SparkSettings(app_name="sink", jars=[], conf=users, cluster=cluster)
+    properties = spark_conf(settings, Path("/work/x"), Path("/work/x"), Path("/conf/x"))
+    for key in users:
+        found = properties[key].split()
+        assert [each for each in found if "GC" in each or "Xmn" in each or "New" in each or "Survivor" in each] == [
+            each for each in option.split() if each != "-Xlog:gc"
+        ]
+
+
 def test_the_smallest_heap_leaves_spark_what_it_requires() -> None:
     """Spark asks for 450 MiB of the heap without one of the survivor spaces."""
     for cores in range(1, 33):
