@@ -13,6 +13,7 @@ import yaml
 from devtools.faults.kube_proxy import KubeFaults, Reject, call
 from devtools.kube.client import Json
 from s3sink_operator.objects.pods import actual_memory, memory_limit
+from s3sink_operator.sizing.memory_sizing import STEP
 from sink_job.api.allocation import Allocation
 from sink_job.api.report import MemoryReport
 from sink_job.api.units.quantities import MI, format_size
@@ -111,7 +112,7 @@ def test_executors_follow_the_active_topic_partitions_in_place_in_both_direction
     after = [application.wait_memory(name, shrunk) for name in names]
     assert [each["metadata"]["uid"] for each in before] == [each["metadata"]["uid"] for each in after]
     assert not [each for pod in after for each in pod["status"]["containerStatuses"] if each["restartCount"]]
-    assert shrunk <= small
+    assert shrunk <= small + STEP, "the recommended memory has a reserve, which the initial memory may lack"
     application.assert_same_driver()
     application.sink.wait(is_ready, "Ready")
 

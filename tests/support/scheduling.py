@@ -10,6 +10,7 @@ SHARED_SPARK = frozenset(
         "apicurio_registry",
         "bad_situations",
         "binary_values",
+        "dead_letter_totals",
         "deleted_topics",
         "envelopes",
         "executor_memory",
@@ -23,6 +24,7 @@ SHARED_SPARK = frozenset(
         "reader",
         "reader_ends",
         "reader_records",
+        "rejected_share",
         "schema_registry",
     )
 )
