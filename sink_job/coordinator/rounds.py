@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sink_job.api.errors import TooManyRejected, TransientError
@@ -127,8 +127,7 @@ class Rounds:
             self._discovery.check_same_topics(self.state.kafka)
         lost = {tp: r.lost for tp, r in results.items() if r.lost is not None}
         written = {tp: r for tp, r in results.items() if r.lost is None}
-        for key, upload in (upload for r in results.values() if r.lost is not None for upload in r.started_uploads):
-            self._s3.abort(key, upload)
+        self._abort_uploads(r for r in results.values() if r.lost is not None)
         self._check_rejected(written)
         self._rebuilder.written(written)
         rebuilt, lost_objects = self._rebuild_open(lost)
@@ -162,9 +161,13 @@ class Rounds:
         try:
             check_rejected_share(written, self._dispatcher.max_rejected_share)
         except TooManyRejected:
-            for key, upload in (upload for r in written.values() for upload in r.started_uploads):
-                self._s3.abort(key, upload)
+            self._abort_uploads(written.values())
             raise
+
+    def _abort_uploads(self, results: Iterable[TaskResult]) -> None:
+        """Aborts the uploads that these tasks have started."""
+        for key, upload in (upload for result in results for upload in result.started_uploads):
+            self._s3.abort(key, upload)
 
     def close_until_none(self, select: Callable[[], Mapping[int, list[TopicPartition]]]) -> None:
         """Closes the open objects of the selected topic-partitions, by settings. Repeats until none is selected: an

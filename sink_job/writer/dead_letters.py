@@ -22,7 +22,7 @@ from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow.arrays import Indices, Integers
 from sink_job.codecs.required_columns import task_columns
-from sink_job.engine.types import ROW
+from sink_job.engine.types import ROW, payload
 from sink_job.ledger.offset_checksum import checksum
 from sink_job.ledger.state import SourceRange
 from sink_job.writer.record_pipeline import RejectedRow, RejectionReason
@@ -52,17 +52,9 @@ class DeadLetterLines:
     def of(self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow], clock: int) -> RowSlice:
         """The lines of records of a batch, which ascend and were rejected at the round clock `clock` (ms)."""
         chosen = pa.array([each.row for each in rejected], pa.int64())
-        columns = {name: batch.column(name).take(chosen) for name in batch.schema.names}
-        values = columns["value"] if "value" in columns else columns[ROW]
-        ends = -self.separator if "value" not in columns and self.separator else None
-        found = zip(
-            rejected,
-            values.to_pylist(),
-            columns["key"].to_pylist(),
-            columns["headers"].to_pylist(),
-            columns["timestamp"].to_pylist(),
-            strict=True,
-        )
+        ends = -self.separator if ROW in batch.schema.names and self.separator else None
+        columns = (payload(batch), *map(batch.column, ("key", "headers", "timestamp")))
+        found = zip(rejected, *(column.take(chosen).to_pylist() for column in columns), strict=True)
         lines = [
             _encode(self._line(each, clock, value if value is None else value[:ends], key, headers, timestamp)) + b"\n"
             for each, value, key, headers, timestamp in found

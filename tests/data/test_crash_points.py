@@ -8,6 +8,7 @@ request. Then the sink starts again without faults.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -75,6 +76,29 @@ def expect_same(sink_fixture: SinkFixture, undisturbed: Undisturbed) -> None:
     assert sink_fixture.group() == undisturbed.group
 
 
+def expect_same_after_kills(
+    s3: S3Server,
+    undisturbed: Undisturbed,
+    folder: Path,
+    log: SyntheticLog,
+    given: Mapping[str, Any],
+    effect: str,
+    point: Point,
+) -> None:
+    """Kills a driver at each occurrence of an effect, each time in a new bucket, and expects that the next one leaves
+    what an undisturbed one leaves, and no orphans."""
+    for nth in range(1, undisturbed.counts[effect] + 1):
+        own = folder / str(nth)
+        own.mkdir()
+        sink_fixture = SinkFixture.new(s3.endpoint, own)
+        with FaultProxy(s3.endpoint) as proxy:
+            work = partial(through(sink_fixture, proxy).run, log, ALL, **given)
+            assert killed_at(work, proxy, EFFECTS[effect], point, nth)
+            through(sink_fixture, proxy).run(log, ALL, **given)
+        expect_same(sink_fixture, undisturbed)
+        assert sink_fixture.orphans_after(ALL, log, given) == []
+
+
 @pytest.mark.parametrize("point", ["before", "after"])
 @pytest.mark.parametrize("effect", EFFECTS)
 def test_a_crash_at_any_effect_leaves_the_same_objects_and_no_orphans(
@@ -84,16 +108,7 @@ def test_a_crash_at_any_effect_leaves_the_same_objects_and_no_orphans(
     effect: str,
     point: Point,
 ) -> None:
-    for nth in range(1, undisturbed.counts[effect] + 1):
-        folder = tmp_path / str(nth)
-        folder.mkdir()
-        sink_fixture = SinkFixture.new(s3.endpoint, folder)
-        with FaultProxy(s3.endpoint) as proxy:
-            work = partial(through(sink_fixture, proxy).run, LOG, ALL, **GIVEN)
-            assert killed_at(work, proxy, EFFECTS[effect], point, nth)
-            through(sink_fixture, proxy).run(LOG, ALL, **GIVEN)
-        expect_same(sink_fixture, undisturbed)
-        assert sink_fixture.orphans_after(ALL, LOG, GIVEN) == []
+    expect_same_after_kills(s3, undisturbed, tmp_path, LOG, GIVEN, effect, point)
 
 
 @pytest.mark.parametrize("effect", EFFECTS)

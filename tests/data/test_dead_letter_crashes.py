@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ import pytest
 
 from devtools.faults.s3_proxy import FaultProxy
 from devtools.s3 import S3Server
-from tests.data.test_crash_points import ALL, EFFECTS, Undisturbed, expect_same, through
-from tests.support.forked import killed_at
+from tests.data.test_crash_points import ALL, EFFECTS, Undisturbed, expect_same_after_kills, through
 from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import SyntheticLog
 
@@ -55,13 +53,4 @@ def undisturbed(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Undis
 def test_a_kill_leaves_the_same_dead_letters_and_no_orphans(
     s3: S3Server, undisturbed: Undisturbed, tmp_path: Path, effect: str
 ) -> None:
-    for nth in range(1, undisturbed.counts[effect] + 1):
-        folder = tmp_path / str(nth)
-        folder.mkdir()
-        sink_fixture = SinkFixture.new(s3.endpoint, folder)
-        with FaultProxy(s3.endpoint) as proxy:
-            work = partial(through(sink_fixture, proxy).run, LOG, ALL, **GIVEN)
-            assert killed_at(work, proxy, EFFECTS[effect], "after", nth)
-            through(sink_fixture, proxy).run(LOG, ALL, **GIVEN)
-        expect_same(sink_fixture, undisturbed)
-        assert sink_fixture.orphans_after(ALL, LOG, GIVEN) == []
+    expect_same_after_kills(s3, undisturbed, tmp_path, LOG, GIVEN, effect, "after")

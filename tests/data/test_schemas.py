@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -269,6 +269,28 @@ def unknown_offsets(end: int) -> frozenset[int]:
     return frozenset(range(3, end, 4))
 
 
+def expect_same_after_lost_uploads(
+    sink_fixture: SinkFixture,
+    registry: SchemaRegistryServer,
+    monkeypatch: pytest.MonkeyPatch,
+    sections: Mapping[str, Any],
+    *,
+    is_registered: bool,
+) -> None:
+    """A driver ends before it publishes, and all its uploads are lost: the next one writes the objects of an
+    undisturbed one. `is_registered`: the unknown schema id is registered in between."""
+    undisturbed = sink_fixture.sibling()
+    run(undisturbed, WITH_UNKNOWN, CAUGHT_UP, registry.url, **sections)
+    given = settings(WITH_UNKNOWN, registry.url, **sections)
+    with registry_client(registry) as client:
+        crash_before_publishing(sink_fixture, monkeypatch, WITH_UNKNOWN, **given, context={"registry": client})
+    if is_registered:
+        seed(registry, WITH_UNKNOWN, UNKNOWN)
+    sink_fixture.abort_uploads_of("")
+    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **sections)
+    assert sink_fixture.contents() == undisturbed.contents()
+
+
 @pytest.mark.parametrize("is_registered", [False, True], ids=["still unknown", "registered"])
 def test_lost_uploads_are_rebuilt_without_the_records_whose_id_was_unknown(
     sink_fixture: SinkFixture,
@@ -277,16 +299,7 @@ def test_lost_uploads_are_rebuilt_without_the_records_whose_id_was_unknown(
     monkeypatch: pytest.MonkeyPatch,
     is_registered: bool,
 ) -> None:
-    undisturbed = sink_fixture.sibling()
-    run(undisturbed, WITH_UNKNOWN, CAUGHT_UP, registry.url, **DROPPING)
-    given = settings(WITH_UNKNOWN, registry.url, **DROPPING)
-    with registry_client(registry) as client:
-        crash_before_publishing(sink_fixture, monkeypatch, WITH_UNKNOWN, **given, context={"registry": client})
-    if is_registered:
-        seed(registry, WITH_UNKNOWN, UNKNOWN)
-    sink_fixture.abort_uploads_of("")
-    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **DROPPING)
-    assert sink_fixture.contents() == undisturbed.contents()
+    expect_same_after_lost_uploads(sink_fixture, registry, monkeypatch, DROPPING, is_registered=is_registered)
     expect_verified(sink_fixture, WITH_UNKNOWN, **DROPPING)
 
 
@@ -305,16 +318,7 @@ def test_lost_uploads_of_dead_letters_are_rebuilt_with_the_records_whose_id_was_
     is_registered: bool,
 ) -> None:
     """Also if the id is registered, and used by later records, before the rebuild."""
-    undisturbed = sink_fixture.sibling()
-    run(undisturbed, WITH_UNKNOWN, CAUGHT_UP, registry.url, **WITH_DEAD_LETTERS)
-    given = settings(WITH_UNKNOWN, registry.url, **WITH_DEAD_LETTERS)
-    with registry_client(registry) as client:
-        crash_before_publishing(sink_fixture, monkeypatch, WITH_UNKNOWN, **given, context={"registry": client})
-    if is_registered:
-        seed(registry, WITH_UNKNOWN, UNKNOWN)
-    sink_fixture.abort_uploads_of("")
-    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **WITH_DEAD_LETTERS)
-    assert sink_fixture.contents() == undisturbed.contents()
+    expect_same_after_lost_uploads(sink_fixture, registry, monkeypatch, WITH_DEAD_LETTERS, is_registered=is_registered)
     lines = [
         json.loads(line)
         for key, body in sink_fixture.contents().items()
