@@ -12,6 +12,7 @@ import yaml
 
 from devtools.faults.kube_proxy import KubeFaults, Reject, call
 from devtools.kube.client import Json
+from devtools.processes import wait_until
 from s3sink_operator.objects.pods import actual_memory, memory_limit
 from s3sink_operator.sizing.memory_sizing import STEP
 from sink_job.api.allocation import Allocation
@@ -86,6 +87,11 @@ class Application:
         self.report(MANY)
         return self.wait_allocation(lambda found: found.memory > before, "more memory").memory
 
+    def directions(self) -> set[str]:
+        """The directions of the events about the number of executors."""
+        found = [each["message"] for each in self.sink.events() if each["reason"] == "ExecutorsScaled"]
+        return {message.split(":")[0] for message in found}
+
     def assert_same_driver(self) -> None:
         assert self.sink.driver["metadata"]["uid"] == self.driver["metadata"]["uid"]
         assert len(self.sink.status["attempts"]) == 1
@@ -133,8 +139,8 @@ def test_the_number_of_executors_follows_the_active_topic_partitions_in_both_dir
     application.wait_allocation(lambda found: found.executors == 1, "one executor")
     application.assert_same_driver()
     application.sink.wait(is_ready, "Ready")
-    events = [each["message"] for each in application.sink.events() if each["reason"] == "ExecutorsScaled"]
-    assert {message.split(":")[0] for message in events} == {"grow", "shrink"}
+    # The operator queues an event after the change that it is about.
+    wait_until(lambda: application.directions() == {"grow", "shrink"}, "events of both directions", seconds=20)
 
 
 def test_an_executor_that_its_node_cannot_resize_is_replaced_and_the_driver_is_kept(
