@@ -3,7 +3,7 @@ package s3sink;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collections;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedList;
 import java.util.List;
@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Timer;
 import java.util.TimerTask;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.TimeoutException;
@@ -24,25 +25,24 @@ class RangeConsumer {
     private final Map client;
     private final long idleMs;
     private final KafkaConsumer consumer;
-    private TopicPartition assigned;
-    private long position;
+    /** The next offset of each assigned topic-partition. */
+    private final Map positions = new HashMap();
     private long idleSince;
 
-    private RangeConsumer(ReaderSettings settings) {
-        this.client = settings.client;
-        this.idleMs = settings.idleMs;
-        this.consumer = new KafkaConsumer(settings.client);
+    private RangeConsumer(Map client, long idleMs) {
+        this.client = client;
+        this.idleMs = idleMs;
+        this.consumer = new KafkaConsumer(client);
     }
 
-    /** A consumer for the first range: preferably the one that has fetched its records already. */
-    static RangeConsumer take(ReaderSettings settings, OffsetRange range) {
+    /** A consumer with these properties: preferably the one that has fetched records of the first group already. */
+    static RangeConsumer take(Map client, long idleMs, RangeGroup first) {
         synchronized (IDLE) {
             RangeConsumer found = null;
             Iterator idle = IDLE.iterator();
             while (idle.hasNext()) {
                 RangeConsumer each = (RangeConsumer) idle.next();
-                if (each.client.equals(settings.client)
-                        && (found == null || each.isAt(range.partition, range.start))) {
+                if (each.client.equals(client) && (found == null || each.positions.equals(first.starts()))) {
                     found = each;
                 }
             }
@@ -51,7 +51,7 @@ class RangeConsumer {
                 return found;
             }
         }
-        return new RangeConsumer(settings);
+        return new RangeConsumer(client, idleMs);
     }
 
     /** Keeps the consumer for later tasks, until it has been idle for the time of its settings. */
@@ -98,48 +98,79 @@ class RangeConsumer {
         }
     }
 
-    private boolean isAt(TopicPartition partition, long offset) {
-        return partition.equals(assigned) && position == offset;
-    }
-
     /**
-     * Sends the records of a range. It is read completely when the consumer's position is at or past its end, since
-     * its last offsets may be control records or may have been removed by compaction.
+     * Sends the records of a group of ranges, in the order of the ranges. A range is read completely when the
+     * consumer's position is at or past its end, since its last offsets may be control records or may have been removed
+     * by compaction.
+     *
+     * Records that arrive before their turn are held. While they are too many bytes, only the range whose turn it is
+     * is read.
      */
-    void read(OffsetRange range, int number, Frame frame) throws IOException {
-        seek(range);
+    void read(RangeGroup group, Frame frame) throws IOException {
+        seek(group);
         long progress = System.nanoTime();
-        while (position < range.end) {
-            Iterator records = consumer.poll(POLL).iterator();
-            while (records.hasNext()) {
-                ConsumerRecord record = (ConsumerRecord) records.next();
-                if (record.offset() >= range.end) {
-                    break;
-                }
-                frame.add(number, record);
-            }
-            long reached = consumer.position(range.partition);
-            if (reached > position) {
-                position = reached;
+        while (!group.isSent()) {
+            ConsumerRecords records = consumer.poll(POLL);
+            group.hold(records);
+            if (advance(group)) {
                 progress = System.nanoTime();
             } else if (System.nanoTime() - progress > 1000000L * frame.settings.timeoutMs) {
-                throw new TimeoutException("no record of " + range.partition + " at offset " + position
-                    + " within " + frame.settings.timeoutMs + " ms");
+                OffsetRange range = group.current();
+                throw new TimeoutException("no record of " + range.partition + " at offset "
+                    + positions.get(range.partition) + " within " + frame.settings.timeoutMs + " ms");
+            }
+            group.send(frame, positions);
+            if (group.size() > 1) {
+                pauseAndResume(group);
             }
         }
-        frame.send();
     }
 
-    private void seek(OffsetRange range) {
-        if (isAt(range.partition, range.start)) {
+    private void seek(RangeGroup group) {
+        Map starts = group.starts();
+        if (positions.equals(starts)) {
             return;
         }
-        if (!range.partition.equals(assigned)) {
-            consumer.assign(Collections.singletonList(range.partition));
-            assigned = range.partition;
+        if (!positions.keySet().equals(starts.keySet())) {
+            consumer.assign(starts.keySet());
+            positions.keySet().retainAll(starts.keySet());
         }
-        consumer.seek(range.partition, range.start);
-        position = range.start;
+        Iterator each = starts.entrySet().iterator();
+        while (each.hasNext()) {
+            Map.Entry start = (Map.Entry) each.next();
+            if (!start.getValue().equals(positions.get(start.getKey()))) {
+                consumer.seek((TopicPartition) start.getKey(), ((Long) start.getValue()).longValue());
+                positions.put(start.getKey(), start.getValue());
+            }
+        }
+    }
+
+    /** Whether the consumer has got further in one of the ranges. */
+    private boolean advance(RangeGroup group) {
+        boolean advanced = false;
+        for (int i = group.sent(); i < group.size(); i++) {
+            TopicPartition partition = group.range(i).partition;
+            long reached = consumer.position(partition);
+            if (reached > ((Long) positions.get(partition)).longValue()) {
+                positions.put(partition, Long.valueOf(reached));
+                advanced = true;
+            }
+        }
+        return advanced;
+    }
+
+    /** Nothing is fetched of a range that has been read, and only the current one while too much is held. */
+    private void pauseAndResume(RangeGroup group) {
+        List paused = new ArrayList();
+        List resumed = new ArrayList();
+        for (int i = 0; i < group.size(); i++) {
+            TopicPartition partition = group.range(i).partition;
+            boolean isRead = group.isRead(i, positions) || group.isFull() && i > group.sent();
+            // After the group its topic-partitions are fetched again: the next task may continue there.
+            (isRead && !group.isSent() ? paused : resumed).add(partition);
+        }
+        consumer.pause(paused);
+        consumer.resume(resumed);
     }
 }
 

@@ -87,7 +87,7 @@ public class RangeReader extends AbstractFunction1 implements Serializable {
         while (words.hasMoreTokens()) {
             TopicPartition partition = new TopicPartition(words.nextToken(), Integer.parseInt(words.nextToken()));
             ranges.add(new OffsetRange(
-                partition, Long.parseLong(words.nextToken()), Long.parseLong(words.nextToken())));
+                ranges.size(), partition, Long.parseLong(words.nextToken()), Long.parseLong(words.nextToken())));
         }
         return ranges;
     }
@@ -96,6 +96,7 @@ public class RangeReader extends AbstractFunction1 implements Serializable {
 /** What a task has to know beside its ranges. */
 class ReaderSettings implements Serializable {
     private static final long serialVersionUID = 1L;
+    private static final String FETCH = "max.partition.fetch.bytes";
     String sockets;
     HashMap client;
     long timeoutMs;
@@ -107,15 +108,29 @@ class ReaderSettings implements Serializable {
     boolean timestampTypes;
     /** Bytes after each value. */
     byte[] separator;
+
+    /** The bytes of a fetch. */
+    int groupBytes() {
+        return Integer.parseInt((String) client.get(FETCH));
+    }
+
+    /** The properties of a consumer of several ranges: all of them together have the bytes of a fetch. */
+    Map groupClient() {
+        Map properties = new HashMap(client);
+        properties.put(FETCH, Integer.toString(groupBytes() / RangeGroup.MAX_RANGES));
+        return properties;
+    }
 }
 
-/** The offsets start (inclusive) to end (exclusive) of a topic-partition. */
+/** The offsets start (inclusive) to end (exclusive) of a topic-partition. number: its place in the task. */
 class OffsetRange {
+    final int number;
     final TopicPartition partition;
     final long start;
     final long end;
 
-    OffsetRange(TopicPartition partition, long start, long end) {
+    OffsetRange(int number, TopicPartition partition, long start, long end) {
+        this.number = number;
         this.partition = partition;
         this.start = start;
         this.end = end;

@@ -11,7 +11,10 @@ import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.util.Collection;
 import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.InvalidOffsetException;
 import org.apache.spark.TaskContext;
 import org.apache.spark.util.TaskCompletionListener;
 
@@ -106,18 +109,19 @@ class RangeSender implements Runnable, TaskCompletionListener {
     }
 
     private void send() throws IOException {
-        OffsetRange range = null;
+        List groups = RangeGroup.of(ranges, settings.groupBytes());
+        Map client = groups.size() == 1 && ((RangeGroup) groups.get(0)).size() == 1
+            ? settings.client : settings.groupClient();
+        RangeGroup group = null;
         RangeConsumer consumer = null;
         Frame frame = new Frame(channel, settings);
         try {
-            for (int number = 0; number < ranges.size() && !stopped; number++) {
-                range = (OffsetRange) ranges.get(number);
-                if (range.start < range.end) {
-                    if (consumer == null) {
-                        consumer = RangeConsumer.take(settings, range);
-                    }
-                    consumer.read(range, number, frame);
+            for (int i = 0; i < groups.size() && !stopped; i++) {
+                group = (RangeGroup) groups.get(i);
+                if (consumer == null) {
+                    consumer = RangeConsumer.take(client, settings.idleMs, group);
                 }
+                consumer.read(group, frame);
             }
             if (consumer != null) {
                 consumer.release();
@@ -128,7 +132,7 @@ class RangeSender implements Runnable, TaskCompletionListener {
             throw error;
         } catch (Throwable error) {
             if (!stopped) {
-                frame.control(ERROR, description(range, error));
+                frame.control(ERROR, description(place(group, error), error));
             }
         } finally {
             if (consumer != null) {
@@ -136,6 +140,22 @@ class RangeSender implements Runnable, TaskCompletionListener {
             }
             frame.free();
         }
+    }
+
+    /** The range that an error is about, or null if it may be about another one of the group. */
+    private static OffsetRange place(RangeGroup group, Throwable error) {
+        if (group != null && group.size() == 1) {
+            return group.current();
+        }
+        if (group != null && error instanceof InvalidOffsetException) {
+            Collection failed = ((InvalidOffsetException) error).partitions();
+            for (int i = 0; i < group.size(); i++) {
+                if (failed.contains(group.range(i).partition)) {
+                    return group.range(i);
+                }
+            }
+        }
+        return null;
     }
 
     /** A line for where, then a line for each exception of the chain: its class and its message. */

@@ -96,15 +96,14 @@ class FrameReader:
 
 
 def _description(text: str) -> str:
-    """The message for the reader's description of an error: the range (topic-partition, start, end) or nothing, then
-    the exceptions."""
+    """The message for the reader's description of an error: the range (topic-partition, start, end), or nothing if it
+    may be about another range of those that are fetched together; then the exceptions."""
     place, *chain = text.split("\n")
-    first, *causes = chain
-    lines = [first, *(f"Caused by: {cause}" for cause in causes)]
+    what = "ranges that are fetched together cannot be read"
     if place:
         partition, start, _ = place.rsplit(" ", 2)
-        lines[0] = f"the range from offset {start} of partition {partition} cannot be read\nCaused by: {first}"
-    return "\n".join(lines)
+        what = f"the range from offset {start} of partition {partition} cannot be read"
+    return "\n".join([what, *(f"Caused by: {exception}" for exception in chain)])
 
 
 class _Frame:

@@ -29,7 +29,8 @@ BATCH_BYTES = 2 << 20
 """Bytes of values in a batch of records. A larger value is in a batch of its own."""
 
 FETCH_BYTES = 4 << 20
-"""Bytes of a fetch. Each concurrent task has a consumer, whose heap has two: one that is read, and the next one."""
+"""Bytes of a fetch. Each concurrent task has a consumer, whose heap has two: one that is read, and the next one. The
+ranges of a task that are fetched together share them (RangeGroup.java)."""
 
 IDLE_MS = 60_000
 """Time after which an unused consumer is closed: a sink has rounds more often, or none for long."""
@@ -37,7 +38,7 @@ IDLE_MS = 60_000
 _MAX_POLL_RECORDS = 5_000  # few enough that the objects of a poll stay in the caches of the CPU
 _BYTES = "org.apache.kafka.common.serialization.ByteBufferDeserializer"
 _CLASS = "s3sink.RangeReader"
-_SOURCES = ("RangeReader", "RangeSender", "RangeConsumer", "Frame")
+_SOURCES = ("RangeReader", "RangeSender", "RangeConsumer", "RangeGroup", "Frame")
 TaskRanges = Sequence[tuple[TopicPartition, Range]]
 
 

@@ -23,6 +23,7 @@ SHARED_SPARK = frozenset(
         "python_workers",
         "reader",
         "reader_ends",
+        "reader_groups",
         "reader_records",
         "rejected_share",
         "schema_registry",
