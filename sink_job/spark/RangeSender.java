@@ -129,6 +129,11 @@ class RangeSender implements Runnable, TaskCompletionListener {
             }
             frame.control(END, "");
         } catch (IOException error) {
+            // The worker needs no more records. The consumer was not interrupted, so its positions are known.
+            if (consumer != null && !Thread.currentThread().isInterrupted()) {
+                consumer.release();
+                consumer = null;
+            }
             throw error;
         } catch (Throwable error) {
             if (!stopped) {

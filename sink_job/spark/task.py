@@ -91,9 +91,11 @@ class SparkTask:
         processor = self.factory()
         results = []
         for number, member in enumerate(members):
+            if number:
+                batches.skip(number - 1)
             results.append(processor(member, inputs.get(member, b""), batches.of(number)))
-            batches.skip(number)
-        if batches.skip_all():
+        # What the last one leaves unread is not read: the closed socket stops the reader.
+        if batches.is_read and batches.skip_all():
             raise RuntimeError("the reader sent records of a range that is not in this task")
         processor.close()
         return results
@@ -102,22 +104,29 @@ class SparkTask:
 class RangeCursor:
     """Iterates over the batches of a task by range, in their order. `read` returns the next batch, or None.
 
-    `failed`: the reader has reported an error, which Spark reports after the last attempt.
+    `is_read`: no records of the last range of `of` are left. `failed`: the reader has reported an error, which Spark
+    reports after the last attempt.
     """
 
     def __init__(self, read: Callable[[], RangeBatch | None]) -> None:
         self._read = read
         self._ahead: RangeBatch | None = None
         self._ended = False
+        self.is_read = False
         self.failed = False
 
     def of(self, number: int) -> Batches:
         """The unread records of a range."""
+        self.is_read = False
+        return self._of(number)
+
+    def _of(self, number: int) -> Batches:
         while (batch := self._next()) is not None:
             if batch.number != number:
                 self._ahead = batch
-                return
+                break
             yield batch.records
+        self.is_read = True
 
     def skip(self, number: int) -> None:
         """Skips the unread records of a range."""

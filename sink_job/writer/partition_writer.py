@@ -36,6 +36,9 @@ from sink_job.writer.size_limits import SizeLimits, check_ranges, is_checked
 from sink_job.writer.task_attempt import TaskAttempt
 from sink_job.writer.task_objects import TaskObjects
 
+LOOK_AHEAD = 4 << 20
+"""Bytes of values that are searched for a further unresolved schema id: two batches of the reader."""
+
 MAX_REJECTED = 10
 """Maximum number of rejected records that a task reports with their messages."""
 
@@ -154,12 +157,25 @@ class PartitionWriter:
             self._rotator.stop_at(stop.offset)
         unresolved = self._report.unresolved
         error = None if unresolved else stop
-        while 0 < len(unresolved) < MAX_UNRESOLVED and (batch := next(remaining, None)) is not None:
-            self._report.add_unresolved(self._attempt.pipeline.unresolved(batch, self._tp), payload(batch))
+        if unresolved:
+            self._look_ahead(remaining)
         if self._task.close and not unresolved:
             self._apply_steps(self._rotator.close_all(), None)
         self._close_dead_letters()
         return self._result(error)
+
+    def _look_ahead(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """Reports the unresolved schema ids of the rest of the range, so that not each of them costs a round. Ends
+        where `LOOK_AHEAD` bytes of values had no further one, since all of these are read again."""
+        report = self._report
+        known, seen = len(report.unresolved), 0
+        while known < MAX_UNRESOLVED and (seen < LOOK_AHEAD or report.sample.is_open):
+            batch = next(batches, None)
+            if batch is None:
+                return
+            report.add_unresolved(self._attempt.pipeline.unresolved(batch, self._tp), payload(batch))
+            seen = seen + payload(batch).nbytes if len(report.unresolved) == known else 0
+            known = len(report.unresolved)
 
     def _write_batches(self, batches: Iterable[pa.RecordBatch]) -> RejectedRecord | None:
         """Writes the batches; returns the record before which the range ends early, if any: at a data error, or where

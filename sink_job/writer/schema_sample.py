@@ -30,6 +30,11 @@ class SchemaSample:
         self.observed: SampledValues | None = None
         self._records = self._bytes = 0
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a schema is to be inferred, from more values than those so far."""
+        return self.observed is not None and not self._is_full()
+
     def add(self, values: pa.BinaryArray, unresolved: Collection[str]) -> None:
         """Adds the values of the next records of the range. `unresolved` are the schema ids in the range that the
         driver has not resolved; without that of an inferred schema, there is nothing to infer."""

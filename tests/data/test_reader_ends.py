@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from devtools.kafka import KafkaBroker
 from devtools.processes import wait_until
 from devtools.topics import Topics
-from sink_job.api.errors import DataError, SinkError, TransientError
+from sink_job.api.errors import DataError, DataLoss, SinkError, TransientError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.types import Cancelled, PartitionFunction
 from sink_job.spark.engine import SparkEngine
@@ -203,12 +203,35 @@ def test_an_idle_consumer_is_closed(
         wait_until(lambda: not jvm.consumers() - before, "the end of the consumer", seconds=20)
 
 
-def test_a_consumer_is_closed_after_a_failure(engine: SparkEngine, jvm: Jvm, large: TopicPartition) -> None:
+def test_a_consumer_is_closed_after_a_failure_of_kafka(
+    engine: SparkEngine, jvm: Jvm, topics: Topics, topic: str
+) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [b"v"] * 5)
+    topics.delete_records(topic, 0, 2)
     before = jvm.consumers()
-    with pytest.raises(DataError):
-        run(engine, spark_tasks.reject_after_first, {large: (0, LARGE)})
+    tp = TopicPartition(topic, 0)
+    with pytest.raises(DataLoss):
+        offsets(engine, tp, 0, 5)
     wait_until(lambda: not jvm.consumers() - before, "the end of the consumer", seconds=20)
-    assert run(engine, spark_tasks.count, {large: (0, 2)}) == {large: b"2"}
+    assert offsets(engine, tp, 2, 5) == [2, 3, 4]
+
+
+def test_a_worker_that_needs_no_more_records_stops_the_reader_which_reads_any_range_next(
+    engine: SparkEngine, jvm: Jvm, large: TopicPartition
+) -> None:
+    before = jvm.consumers()
+    for start in (0, 7, 7, 12):
+        assert offsets_of_first(engine, large, start) == start
+        wait_until(lambda: is_clean(jvm, engine), "the end of the reader", seconds=20)
+    assert len(jvm.consumers() - before) <= 1
+    assert run(engine, spark_tasks.count, {large: (3, LARGE)}) == {large: b"37"}
+
+
+def offsets_of_first(engine: SparkEngine, tp: TopicPartition, start: int) -> int:
+    """Reads the first batch only: its first offset."""
+    [result] = run(engine, spark_tasks.first_offset, {tp: (start, LARGE)}).values()
+    return int(result)
 
 
 def test_engines_with_other_credentials_do_not_share_consumers(

@@ -129,6 +129,15 @@ def test_a_function_can_leave_records_unread() -> None:
     assert [result for _, _, result in run(first_only, batches, A, B)] == [b"1", b"3"]
 
 
+def test_what_the_last_function_leaves_unread_is_not_read() -> None:
+    def first_only(tp: TopicPartition, given: bytes, batches: Iterator[pa.RecordBatch]) -> bytes:
+        return str(next(batches)["offset"][0].as_py()).encode()
+
+    frames = Frames([*batches_of((A, 1)), *batches_of((A, 2), (B, 3)), *batches_of((B, 4)), *batches_of((B, 5))])
+    assert [result for _, _, result in run(first_only, frames, A, B)] == [b"1", b"3"]
+    assert len(frames.unread) == 2
+
+
 def test_records_of_a_topic_partition_outside_the_task_are_an_error() -> None:
     with pytest.raises(RuntimeError, match="not in this task"):
         run(offsets, batches_of((A, 1), (C, 1)), A, B)

@@ -200,6 +200,15 @@ def test_the_search_for_unresolved_ids_ends_at_their_maximum_number() -> None:
     assert MAX_UNRESOLVED - 10 < converter.scanned < MAX_UNRESOLVED
 
 
+def test_the_search_for_unresolved_ids_ends_where_many_bytes_have_no_further_one() -> None:
+    converter = PrefixConverter()
+    padding = b"x" * (1 << 20)
+    given = [value + padding for value in values("1314111" + "5" + "1" * 30 + "6")]
+    result = partition(converter=converter).round(0, given)
+    assert result.unresolved == (("log", "3"), ("log", "4"), ("log", "5"))
+    assert converter.scanned < 20
+
+
 def test_the_range_continues_after_its_schemas_are_resolved() -> None:
     one = partition()
     one.round(0, values("13"))
