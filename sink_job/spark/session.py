@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import IO, Any, TypeAlias
 from sink_job.api.errors import ConfigurationError, TooManyExecutorFailures
 from sink_job.spark.conf import ARENAS, SHORT_DIR, SOCKET_DIR_LENGTH, SparkSettings, spark_conf
 from sink_job.spark.executor_log import ExecutorLog
+from sink_job.spark.java_command import java_command
 from sink_job.spark.pyspark_core import SparkConf, SparkContext, java_gateway, launch_gateway
 from sink_job.spark.resource_errors import jvm_error
 
@@ -31,7 +32,8 @@ _log = logging.getLogger("sink_job.spark.jvm")
 _PREFIX = "s3sink-spark-"
 _MAX_OUTPUT = 64 << 10
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of the JVM in which Spark puts together the command of the JVM that stays: it runs for a second."""
+"""Options of the JVM in which Spark puts together the command of the JVM that stays, if it has to: it runs for a
+second."""
 _JVM_ENDS_S = 2.0
 """Time until a JVM that was killed is gone."""
 
@@ -89,10 +91,15 @@ def _recorded_process() -> Iterator[list[subprocess.Popen[bytes]]]:
     """The process that PySpark starts within the context: it does not hand out the one of a JVM that ends at once."""
     launched: list[subprocess.Popen[bytes]] = []
 
-    def recording(*words: Any, **more: Any) -> subprocess.Popen[bytes]:
-        more["env"].setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER_OPTIONS)
-        more["env"].setdefault("MALLOC_ARENA_MAX", ARENAS)
-        launched.append(subprocess.Popen(*words, **more))
+    def recording(words: Sequence[str], **more: Any) -> subprocess.Popen[bytes]:
+        environment = more["env"]
+        environment.setdefault("MALLOC_ARENA_MAX", ARENAS)
+        if command := java_command(words, environment):
+            words = command.words
+            environment.update(command.environment)
+        else:
+            environment.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER_OPTIONS)
+        launched.append(subprocess.Popen(words, **more))
         return launched[-1]
 
     module: Any = java_gateway

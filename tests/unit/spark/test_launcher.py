@@ -1,4 +1,4 @@
-"""The JVM in which Spark puts together the command of the JVM that stays."""
+"""The JVM in which Spark puts together the command of the JVM that stays, where the sink leaves it to Spark."""
 
 from __future__ import annotations
 
