@@ -194,7 +194,7 @@ def main() -> None:
     log = EndlessLog(given["records"], avro=bare_values is not None)
     tracker = Progress(sink, _clock)
     world = CoordinatorContext(
-        s3=S3Settings.of(sink.spec.s3, {}),
+        s3=S3Settings.of(sink.spec, {}),
         admin=log,
         engine=log,
         clock=_clock,

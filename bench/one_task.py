@@ -112,7 +112,7 @@ def measure(case: Case, settings: Mapping[str, Any] | None, endpoint: str, args:
     columns = task_columns(shaped)
     made = frames(case, columns, args.mb * 1_000_000)
     parameters = RoundParameters(
-        s3=S3Settings.of(sink.spec.s3, {}),
+        s3=S3Settings.of(sink.spec, {}),
         root="bench/",
         settings_json=shaped.model_dump_json(),
         settings_record=1,

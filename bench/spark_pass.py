@@ -121,7 +121,7 @@ class Passes:
 
     def sink(self, what: Pass) -> dict[str, Any]:
         sink = load_sink(json.dumps(what["manifest"]))
-        settings = S3Settings.of(sink.spec.s3, {})
+        settings = S3Settings.of(sink.spec, {})
         if self.executor_memory is None:
             memory = memory_of(sink, cores=self.cores, total=what.get("memory"))
         else:

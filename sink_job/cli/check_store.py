@@ -24,7 +24,8 @@ DESCRIPTION: Final = """\
 Checks whether a sink can use the bucket of SINK.yaml or of --bucket. Every sink
 runs the first three checks when it starts, and stops if one of them fails.
 
-  access              the bucket exists and the credentials may list it
+  access              the bucket exists and the credentials, or the role that is
+                      assumed with them, may list it
   clock               the clocks of host and store are at most 5 minutes apart
   conditional writes  a put and a completed upload do not replace an object
   multipart upload    an object with parts of different sizes is stored
@@ -93,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     from sink_job.ledger.ownership import ledger_root
     from sink_job.s3 import RetryPolicy, S3Settings, connect
 
-    settings = S3Settings.of(sink.spec.s3, secrets)
+    settings = S3Settings.of(sink.spec, secrets)
     s3 = connect(dataclasses.replace(settings, retry=RetryPolicy(max_elapsed_s=ATTEMPTS_S)))
     prefix = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
     checks = check_store(s3, prefix, lambda: time.time_ns() // 1_000_000)

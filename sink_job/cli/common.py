@@ -177,7 +177,7 @@ def open_ledger_access(
     from sink_job.s3 import S3Settings, connect
 
     names = sink.spec.s3
-    s3 = connect(S3Settings.of(names, secrets))
+    s3 = connect(S3Settings.of(sink.spec, secrets))
     s3.check_access()
     root, attempt = ledger_root(names.topics_dir, sink.sink_id), uuid.uuid4().hex
     succession = Handover(

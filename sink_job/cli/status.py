@@ -137,7 +137,7 @@ def _ledger(sink: Sink, secrets: Mapping[str, Path]) -> Ledger:
     from sink_job.ledger.store import Ledger
     from sink_job.s3 import S3Settings, connect
 
-    s3 = connect(S3Settings.of(sink.spec.s3, secrets))
+    s3 = connect(S3Settings.of(sink.spec, secrets))
     root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
     return Ledger(s3, root, "")
 

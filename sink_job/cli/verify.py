@@ -94,7 +94,7 @@ def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> VerifyRep
     from sink_job.verify.evidence import collect_evidence
 
     logs.set_up("text")
-    settings = S3Settings.of(sink.spec.s3, secrets)
+    settings = S3Settings.of(sink.spec, secrets)
     properties = KafkaProperties.of(sink.spec.kafka, secrets)
     s3 = connect(settings)
     s3.check_access()

@@ -110,7 +110,7 @@ class Connections:
         registry = sink.spec.format.registry
         return cls(
             KafkaProperties.of(sink.spec.kafka, secret_dirs),
-            S3Settings.of(sink.spec.s3, secret_dirs),
+            S3Settings.of(sink.spec, secret_dirs),
             None if registry is None else RegistrySettings.of(registry, secret_dirs),
         )
 

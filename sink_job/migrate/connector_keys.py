@@ -11,6 +11,10 @@ _RETRIES = "requests are tried again for two minutes"
 _TAGS = "objects get no tags; use lifecycle rules by prefix"
 _ENCRYPTION = "the default encryption of the bucket applies; set it there"
 _PROXY = "there is no setting for a proxy of S3; if it is the store itself, such as LocalStack, write `s3.endpoint`"
+_ROLE = (
+    "`arn`, `externalId` and `sessionName`, with the provider `AwsAssumeRoleCredentialsProvider`; assumed with "
+    "`s3.credentials` or AWS's default chain"
+)
 _KEYS_AND_HEADERS = (
     "keys and headers are not written to objects of their own; `format.envelope: true` writes both beside the value, "
     "in the same object"
@@ -168,9 +172,10 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
         "s3.credentials.provider.class",
         "s3.credentials",
         ValueForm.SPECIAL,
-        "left out: AWS's default chain has environment, web identity, profile and instance role. A role to assume has "
-        "no field",
+        "left out: AWS's default chain has environment, web identity, profile and instance role",
     ),
+    field("s3.credentials.provider.sts.role.*", "s3.assumeRole", ValueForm.SPECIAL, _ROLE),
+    *without_effect("s3.credentials.provider.sts.region", "the role is assumed in `s3.region`"),
     *different("s3.credentials.provider.*", "the settings of a provider of credentials", secret=True),
     # Of converters and workers, where they have no effect
     *without_effect(

@@ -55,6 +55,7 @@ ORDER: Final = [
     "s3.insecure",
     "s3.pathStyle",
     "s3.credentials",
+    "s3.assumeRole",
     "s3.topicsDir",
     "s3.directoryDelimiter",
     "s3.fileDelimiter",

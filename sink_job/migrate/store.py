@@ -1,9 +1,9 @@
-"""The bucket of a connector, the keys of its objects, and its credentials."""
+"""The bucket of a connector, and the keys of its objects."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from sink_job.api.field_types import (
@@ -19,24 +19,8 @@ from sink_job.api.units.quantities import GI, MI, format_size
 from sink_job.migrate.converters import without_login
 from sink_job.migrate.draft import BY_HAND, Draft
 from sink_job.migrate.secret_plan import SecretPlan
-from sink_job.migrate.values import parse_boolean, parse_number, simple_name
-
-_ID, _SECRET = "aws.access.key.id", "aws.secret.access.key"
-_KEYS: Final = {"AWS_ACCESS_KEY_ID": _ID, "AWS_SECRET_ACCESS_KEY": _SECRET}
-_PROVIDER: Final = "s3.credentials.provider.class"
-_DEFAULT_CHAIN: Final = (
-    "DefaultAWSCredentialsProviderChain",
-    "DefaultCredentialsProvider",
-    "EnvironmentVariableCredentialsProvider",
-    "WebIdentityTokenCredentialsProvider",
-    "WebIdentityTokenFileCredentialsProvider",
-    "InstanceProfileCredentialsProvider",
-    "EC2ContainerCredentialsProviderWrapper",
-    "ContainerCredentialsProvider",
-    "ProfileCredentialsProvider",
-    "SystemPropertiesCredentialsProvider",
-    "SystemPropertyCredentialsProvider",
-)
+from sink_job.migrate.store_access import convert_access
+from sink_job.migrate.values import parse_boolean, parse_number
 
 
 def convert_store(draft: Draft, plan: SecretPlan) -> None:
@@ -44,7 +28,7 @@ def convert_store(draft: Draft, plan: SecretPlan) -> None:
     _bucket(draft)
     _region(draft)
     _endpoint(draft)
-    _credentials(draft, plan)
+    convert_access(draft, plan)
     _keys(draft)
 
 
@@ -106,48 +90,6 @@ def _plain_endpoint(draft: Draft, url: str) -> str | None:
             draft.different(key, f"{error}; it is left out", "write s3.endpoint")
         return None
     return plain
-
-
-def _credentials(draft: Draft, plan: SecretPlan) -> None:
-    values = {name: draft.text(key) or "" for name, key in _KEYS.items()}
-    if not all(values.values()):
-        for key in _KEYS.values():
-            if key in draft.settings:
-                draft.left_out(key, "has no effect without the other one of the two keys")
-        _provider(draft)
-        return
-    existing = {name: plan.existing(value) for name, value in values.items()}
-    secrets = {each.secret for each in existing.values() if each is not None}
-    if len(secrets) == 1 and all(each is not None and each.key == name for name, each in existing.items()):
-        secret = secrets.pop()
-    else:
-        secret = plan.create("s3", {name: _origin(plan, key, values[name]) for name, key in _KEYS.items()})
-    draft.put("s3.credentials", {"secret": secret}, f"{_ID}, {_SECRET}")
-    for key in draft.settings:
-        if key.startswith("s3.credentials.provider."):
-            draft.left_out(key, f"has no effect with {_ID} and {_SECRET}")
-
-
-def _origin(plan: SecretPlan, key: str, value: str) -> str:
-    existing = plan.existing(value)
-    return f"the value of {key}" + (f", key {existing.key} of the Secret {existing.secret}" if existing else "")
-
-
-def _provider(draft: Draft) -> None:
-    value = draft.text(_PROVIDER)
-    if not value:
-        return
-    if simple_name(value) in _DEFAULT_CHAIN:
-        draft.left_out(_PROVIDER, "AWS's default chain has it: environment, web identity, profile, instance role")
-    elif "AssumeRole" in value:
-        role = "the role of s3.credentials.provider.sts.role.arn is not assumed"
-        action = "give the sink's service account the role, or a trust of it (serviceAccount.annotations)"
-        draft.different(_PROVIDER, role, action)
-        for key in draft.settings:
-            if key.startswith("s3.credentials.provider.") and key != _PROVIDER:
-                draft.left_out(key, "belongs to s3.credentials.provider.class")
-    else:
-        draft.different(_PROVIDER, "a provider of one's own is not used", "use s3.credentials or the default chain")
 
 
 def _keys(draft: Draft) -> None:

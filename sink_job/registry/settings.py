@@ -10,6 +10,7 @@ from sink_job.api.enums import RegistryType, SubjectNameStrategy
 from sink_job.api.errors import SecretNotFound
 from sink_job.api.sections.registry_section import RegistrySpec
 from sink_job.engine.retry import RetryPolicy
+from sink_job.s3.assumed_role import AssumedRole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +19,7 @@ class RegistrySettings:
 
     `urls`: tried in turn. `ca_file`: certificate authorities; None: the default ones. `credentials_dir`, `client_dir`:
     the directories of mounted Secrets; None: no credentials, no client certificate. `insecure`: a token URL may be
-    without TLS. `region`, `registry_name`, `role_arn` and `external_id`: of AWS Glue; it has no URL by default.
+    without TLS. `region`, `registry_name` and `role`: of AWS Glue; it has no URL by default.
     `timeout_s`: maximum time without a response on a connection.
     """
 
@@ -31,8 +32,7 @@ class RegistrySettings:
     subjects: SubjectNameStrategy = SubjectNameStrategy.TOPIC_NAME
     region: str | None = None
     registry_name: str | None = None
-    role_arn: str | None = None
-    external_id: str | None = None
+    role: AssumedRole | None = None
     timeout_s: float = 15.0
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
@@ -63,8 +63,7 @@ class RegistrySettings:
             subjects=spec.subjects,
             region=spec.region,
             registry_name=spec.name,
-            role_arn=spec.assume_role.arn if spec.assume_role else None,
-            external_id=spec.assume_role.external_id if spec.assume_role else None,
+            role=AssumedRole.of(spec.assume_role) if spec.assume_role else None,
         )
 
     @property

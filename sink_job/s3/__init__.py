@@ -19,9 +19,9 @@ from sink_job.s3.errors import (
 from sink_job.s3.multipart import Upload, UploadedPart
 from sink_job.s3.objects import Head, Listed, PutResult
 from sink_job.s3.request_metrics import RequestMetrics, Usage
+from sink_job.s3.session import load_service_descriptions
 from sink_job.s3.settings import S3Settings
 from sink_job.s3.store_probe import lifecycle_warning, probe
-from sink_job.s3.transport import load_service_descriptions
 
 __all__ = [
     "ChecksumMismatch",

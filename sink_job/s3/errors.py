@@ -27,8 +27,10 @@ from sink_job.api.errors import (
     TransientError,
     UnsupportedStore,
 )
+from sink_job.s3.sts_errors import STS_OPERATIONS, role_failure
 
 __all__ = [
+    "EXPIRED",
     "ChecksumMismatch",
     "Conflict",
     "EntityTooSmall",
@@ -132,8 +134,8 @@ _TRANSIENT: Final = frozenset(
     )
 )
 
-_EXPIRED: Final = frozenset(("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"))
-"""Retried, because an external process renews the token (refresh of a role, rotation of a Secret)."""
+EXPIRED: Final = frozenset(("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"))
+"""Retried, because the token is renewed: by the client (of a role), or by another process (of a Secret)."""
 
 _RENEW: Final = (
     "renew the session token in the Secret referenced by spec.s3.credentials; the new token is used without a restart"
@@ -151,6 +153,7 @@ _NO_KEYS: Final = (
     "no credentials: set spec.s3.credentials, give the pods an IAM role (spec.serviceAccount.annotations or EKS Pod "
     "Identity), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 )
+_NO_REGION: Final = "no region: set spec.s3.region, which is also that of AWS STS"
 _UNTRUSTED: Final = "the store's certificate is not trusted: set its certificate authority in spec.s3.caSecret"
 _UNSUPPORTED: Final = "the store does not implement a request that exactly-once delivery needs: use another store"
 _CLOCK: Final = (
@@ -209,6 +212,8 @@ def _answered(error: boto.ClientError) -> S3Failure:
     answer = error.response
     code = str(answer.get("Error", {}).get("Code", ""))
     message = str(answer.get("Error", {}).get("Message", ""))
+    if error.operation_name in STS_OPERATIONS:
+        return _of_role(error.operation_name, code, message)
     meta = answer.get("ResponseMetadata", {})
     status = int(meta.get("HTTPStatusCode", 0))
     retry_after = meta.get("HTTPHeaders", {}).get("retry-after", "")
@@ -221,7 +226,7 @@ def _answered(error: boto.ClientError) -> S3Failure:
         return S3Failure(FailureAction.CONFIGURATION, code, advice, raises=raises)
     if code in _OUTCOMES:
         return S3Failure(FailureAction.OUTCOME, code, text)
-    if code in _EXPIRED:
+    if code in EXPIRED:
         return S3Failure(FailureAction.TRANSIENT, code, f"{text}; {_RENEW}", pause)
     if code in _TRANSIENT or status >= 500 or status == 429:
         return S3Failure(FailureAction.TRANSIENT, code, text, pause)
@@ -232,10 +237,18 @@ def _answered(error: boto.ClientError) -> S3Failure:
     return S3Failure(FailureAction.CONFIGURATION, code, f"the store rejected the request: {text} (HTTP {status})")
 
 
+def _of_role(operation: str, code: str, message: str) -> S3Failure:
+    failure = role_failure(operation, code, message)
+    kind = FailureAction.TRANSIENT if failure.raises is None else FailureAction.CONFIGURATION
+    return S3Failure(kind, code, failure.text, raises=failure.raises or ConfigurationError)
+
+
 def _unanswered(error: boto.BotoCoreError) -> S3Failure:
     name = type(error).__name__
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return S3Failure(FailureAction.CONFIGURATION, name, _NO_KEYS, raises=InvalidCredentials)
+    if isinstance(error, boto.NoRegionError):
+        return S3Failure(FailureAction.CONFIGURATION, name, _NO_REGION)
     if isinstance(error, boto.SSLError) and "certificate verify failed" in str(error):
         return S3Failure(FailureAction.CONFIGURATION, name, f"{_UNTRUSTED} ({_tls_reason(str(error))})")
     transient = (boto.HTTPClientError, boto.ConnectionError, boto.IncompleteReadError, boto.FlexibleChecksumError)

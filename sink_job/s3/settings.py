@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 from sink_job.api.errors import SecretNotFound
 from sink_job.engine.retry import RetryPolicy
+from sink_job.s3.assumed_role import AssumedRole
+from sink_job.s3.session_policy import session_policy
 
 if TYPE_CHECKING:  # tasks unpickle settings without loading the spec's models
-    from sink_job.api.sections.job_sections import S3Spec
+    from sink_job.api.spec import Spec
 
 __all__ = ["S3Settings"]
 
@@ -26,6 +28,7 @@ class S3Settings:
     `ca_file`: certificate authorities; None: those of the system.
     `credentials_dir`: directory of a mounted Secret; None: botocore's default chain (environment, profile, web
     identity, instance role).
+    `role`: the role that is assumed with these credentials. `prefix`: of keys that may be listed.
     `connect_timeout_s`, `read_timeout_s`: maximum time without a response on a connection, not of a whole request.
     """
 
@@ -35,34 +38,52 @@ class S3Settings:
     path_style: bool = False
     ca_file: Path | None = None
     credentials_dir: Path | None = None
+    role: AssumedRole | None = None
+    prefix: str = ""
     connect_timeout_s: float = 10.0
     read_timeout_s: float = 60.0
     max_connections: int = 32
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
     @classmethod
-    def of(cls, spec: "S3Spec", secret_dirs: Mapping[str, Path]) -> "S3Settings":
-        """The settings of a manifest's `spec.s3`. `secret_dirs` maps the name of each Secret to the path of its mount.
+    def of(cls, spec: "Spec", secret_dirs: Mapping[str, Path]) -> "S3Settings":
+        """The settings of a manifest. `secret_dirs` maps the name of each Secret to the path of its mount.
 
-        Raises SecretNotFound for a Secret without a directory.
+        Raises SecretNotFound for a Secret without a directory, and ConfigurationError for a role whose session policy
+        would be too long.
         """
+        s3 = spec.s3
+        prefixes = _prefixes(spec)
         return cls(
-            bucket=spec.bucket,
-            region=spec.region,
-            endpoint=spec.endpoint,
-            path_style=spec.path_style,
+            bucket=s3.bucket,
+            region=s3.region,
+            endpoint=s3.endpoint,
+            path_style=s3.path_style,
             ca_file=None
-            if spec.ca_secret is None
-            else _directory(spec.ca_secret.secret, "caSecret", secret_dirs) / spec.ca_secret.key,
+            if s3.ca_secret is None
+            else _directory(s3.ca_secret.secret, "caSecret", secret_dirs) / s3.ca_secret.key,
             credentials_dir=None
-            if spec.credentials is None
-            else _directory(spec.credentials.secret, "credentials", secret_dirs),
+            if s3.credentials is None
+            else _directory(s3.credentials.secret, "credentials", secret_dirs),
+            role=None
+            if s3.assume_role is None
+            else AssumedRole.of(s3.assume_role, session_policy(s3.assume_role.arn, s3.bucket, prefixes)),
+            prefix="" if s3.assume_role is None else prefixes[0],
         )
 
     @property
     def url(self) -> str:
         """`s3://<bucket>`, as in messages and reports."""
         return f"s3://{self.bucket}"
+
+
+def _prefixes(spec: "Spec") -> list[str]:
+    """What the keys of a sink begin with: first the ledger and with the delimiter `/` the objects, then others."""
+    delimiter, topics_dir = spec.s3.directory_delimiter, spec.s3.topics_dir
+    found = [f"{topics_dir}/", f"{topics_dir}{delimiter}"] if topics_dir else [""]
+    if spec.errors.dead_letters.prefix is not None:
+        found.append(f"{spec.errors.dead_letters.prefix}{delimiter}")
+    return list(dict.fromkeys(found))
 
 
 def _directory(secret: str, field_name: str, secret_dirs: Mapping[str, Path]) -> Path:

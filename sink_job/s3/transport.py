@@ -9,24 +9,22 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, TypeVar
 
-import botocore.session
 from botocore.config import Config
-from botocore.credentials import CredentialResolver
-from botocore.loaders import Loader, create_loader
+from botocore.exceptions import BotoCoreError
 from botocore.parsers import ResponseParserError
 
 from sink_job.api.errors import SecretNotFound
 from sink_job.api.version import package_version
-from sink_job.s3.credentials import DirectoryProvider
-from sink_job.s3.errors import FailureAction, S3Failure, failure_of, translate
+from sink_job.s3.assumed_role import RoleCredentials
+from sink_job.s3.errors import EXPIRED, FailureAction, S3Failure, failure_of, translate
 from sink_job.s3.request_body import ChunkedBody
 from sink_job.s3.request_metrics import RequestMetrics
+from sink_job.s3.session import new_session
 from sink_job.s3.settings import S3Settings
 
-__all__ = ["Transport", "load_service_descriptions"]
+__all__ = ["Transport"]
 
 _T = TypeVar("_T")
 _LOG_AFTER_FAILURES = 4
@@ -40,7 +38,9 @@ class Transport:
     def __init__(self, settings: S3Settings) -> None:
         self.settings = settings
         self.meter = RequestMetrics()
-        self._client: Any = _client(settings)
+        session = new_session(settings)
+        self._credentials = _credentials(session, settings)
+        self._client: Any = _client(session, settings)
         self._names: Mapping[str, str] = self._client.meta.method_to_api_mapping
         self._jitter = random.Random()
         self._cancelled = threading.Event()
@@ -124,6 +124,8 @@ class Transport:
                 first_failure = first_failure or now
                 conflicts += failure.kind is FailureAction.CONFLICT
                 self.meter.failed(failure.code)
+                if failure.code in EXPIRED and isinstance(self._credentials, RoleCredentials):
+                    self._credentials.expire()
                 if not self._wait(operation, failure, failures, conflicts, now - first_failure):
                     raise self._error(failure, operation, key, now - first_failure) from error
 
@@ -149,28 +151,17 @@ class Transport:
         return translate(failure, doing=doing, bucket=self.settings.bucket, key=key, tried_for_s=tried_for_s)
 
 
-@cache
-def _service_descriptions() -> Loader:
-    """botocore's descriptions of S3 and its endpoints, parsed once per process. Most of the CPU time of a new client is
-    this parsing (50 ms)."""
-    return create_loader(botocore.session.Session().get_config_variable("data_path"))
+def _credentials(session: Any, settings: S3Settings) -> Any:
+    """The credentials of the session. Raises ConfigurationError if a role has none to assume it with."""
+    try:
+        return session.get_credentials()
+    except BotoCoreError as error:
+        failure = failure_of(error)
+        assert failure is not None
+        raise failure.raises(f"{settings.url}: {failure.text}") from None
 
 
-def load_service_descriptions() -> None:
-    """Parses botocore's descriptions now, for the processes that this one forks. Sends no request."""
-    loader = _service_descriptions()
-    loader.load_service_model("s3", "service-2")
-    loader.load_service_model("s3", "endpoint-rule-set-1")
-    loader.load_data("endpoints")
-    loader.load_data("partitions")
-
-
-def _client(settings: S3Settings) -> Any:
-    session = botocore.session.Session()
-    session.register_component("data_loader", _service_descriptions())
-    if settings.credentials_dir is not None:
-        chain = CredentialResolver(providers=[DirectoryProvider(settings.credentials_dir)])
-        session.register_component("credential_provider", chain)
+def _client(session: Any, settings: S3Settings) -> Any:
     if settings.ca_file is not None and not settings.ca_file.is_file():
         raise SecretNotFound(
             f"{settings.url}: the file of certificate authorities {settings.ca_file} does not exist: check "

@@ -101,7 +101,7 @@ class SparkFixture:
             engine = SparkEngine(self.spark, properties.client(), redact=properties.redact, poll_timeout_ms=5_000)
             context = CoordinatorContext(
                 s3=replace(
-                    S3Settings.of(sink.spec.s3, secrets),
+                    S3Settings.of(sink.spec, secrets),
                     retry=RetryPolicy(max_elapsed_s=self.max_elapsed_s, first_s=0.02, cap_s=0.2),
                 ),
                 admin=admin,
@@ -134,7 +134,7 @@ class SparkFixture:
         """The results of `s3sink verify --deep`."""
         secrets = self.secrets()
         properties = KafkaProperties.of(sink.spec.kafka, secrets)
-        s3 = S3Settings.of(sink.spec.s3, secrets)
+        s3 = S3Settings.of(sink.spec, secrets)
         with self._admin(properties) as admin:
             evidence = collect_evidence(sink, connect(s3), admin)
             engine = SparkEngine(self.spark, properties.client(), redact=properties.redact)

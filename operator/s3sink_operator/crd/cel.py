@@ -50,11 +50,13 @@ def cel_size(value: str) -> str:
 
 
 def compare_duration(value: str, compared: str, ms: int) -> str:
-    """Compares a duration of at most a day, in the notation of the job, with `ms` milliseconds. CEL has no days."""
+    """Compares a duration with `ms` milliseconds, at most a day, in the notation of the job. CEL has no days: those
+    above one are longer than any limit."""
     days = f"duration({value}.matches('^0*1d') ? '24h' : '0s')"
     rest = f"duration('0s' + {value}.substring({value}.indexOf('d') + 1))"
     few_days = f"(!{value}.contains('d') || {value}.matches('^0*1?d'))"
-    return f"!{is_duration(value)} || ({few_days} && {days} + {rest} {compared} duration('{ms}ms'))"
+    known = f"!{few_days} ||" if compared == ">=" else f"{few_days} &&"
+    return f"!{is_duration(value)} || ({known} {days} + {rest} {compared} duration('{ms}ms'))"
 
 
 def is_duration(value: str) -> str:
@@ -78,7 +80,7 @@ def bound(kind: str, path: str, which: str, limit: str) -> CelRule:
     elif limit == "1ms":
         cel = "self.matches('[1-9]')"
     else:
-        raise ValueError(f"{path}: no rule for durations of at least {limit}")
+        cel = compare_duration("self", ">=", parse_duration(limit))
     above = "above the maximum" if most else "below the minimum"
     return CelRule(path, cel, f"{path} is {above} of {limit}: write {limit} or {'less' if most else 'more'}")
 

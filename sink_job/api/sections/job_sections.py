@@ -38,6 +38,7 @@ from sink_job.api.field_types import (
     is_loopback,
 )
 from sink_job.api.rules.reserved_properties import redacted
+from sink_job.api.sections.aws_access import AssumeRoleSpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.api.units.quantities import DAY, GI, MI, SECOND, Duration, Size
 
@@ -196,6 +197,14 @@ class S3Spec(KeySettings):
     credential chain of AWS."""
     ca_secret: Annotated[SecretKey | None, description(example={"secret": "store-ca", "key": "ca.crt"})] = None
     """CA certificates (PEM) to verify the endpoint's certificate."""
+    assume_role: Annotated[
+        AssumeRoleSpec | None,
+        description(
+            key="s3.credentials.provider.sts.role.*", example={"arn": "arn:aws:iam::123456789012:role/archive"}
+        ),
+    ] = None
+    """IAM role for all requests to S3, such as one of the bucket's account. It is assumed with credentials, or with the
+    credential chain of AWS. A session policy limits it to the keys below topicsDir and errors.deadLetters.prefix."""
 
     @property
     def allows_http(self) -> bool:

@@ -13,6 +13,7 @@ from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import ApicurioIdType, RegistryType, SchemaIdLocation, SubjectNameStrategy, UnknownIds
 from sink_job.api.field_errors import FieldError, Path, shown
 from sink_job.api.field_types import Region, TextValidator, is_loopback
+from sink_job.api.sections.aws_access import AssumeRoleSpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 
 
@@ -38,44 +39,17 @@ def check_registry_url(text: str) -> None:
         raise ValueError(f"{message}, without a query")
 
 
-def check_role_arn(text: str) -> None:
-    """Checks the ARN of an IAM role, of any partition of AWS."""
-    if len(text) > 2048 or not re.fullmatch(_ROLE_ARN, text):
-        raise ValueError("is not the ARN of a role: use arn:aws:iam::123456789012:role/name")
-
-
 def check_registry_name(text: str) -> None:
     """Checks the name of a registry of AWS Glue."""
     if not re.fullmatch(_REGISTRY_NAME, text):
         raise ValueError("is not the name of a registry: AWS Glue allows up to 255 letters, digits and - _ $ # .")
 
 
-def check_external_id(text: str) -> None:
-    """Checks the external id of a role."""
-    if not re.fullmatch(_EXTERNAL_ID, text):
-        raise ValueError("is not an external id: AWS allows 2 to 1224 letters, digits and _ + = , . @ : / -")
-
-
-_ROLE_ARN: Final = r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[a-zA-Z0-9_+=,.@/-]{1,512}"
-_EXTERNAL_ID: Final = r"[a-zA-Z0-9_+=,.@:/-]{2,1224}"
 _REGISTRY_NAME: Final = r"[a-zA-Z0-9_\x24#.-]{1,255}"
-RoleArn = Annotated[str, TextValidator(check_role_arn, {"pattern": f"^{_ROLE_ARN}$", "maxLength": 2048})]
-ExternalId = Annotated[
-    str, TextValidator(check_external_id, {"pattern": "^[a-zA-Z0-9_+=,.@:/-]+$", "minLength": 2, "maxLength": 1224})
-]
 RegistryName = Annotated[
     str, TextValidator(check_registry_name, {"pattern": f"^{_REGISTRY_NAME}$", "minLength": 1, "maxLength": 255})
 ]
 RegistryUrl = Annotated[str, TextValidator(check_registry_url, {"pattern": "^https?://", "maxLength": 512})]
-
-
-class AssumeRoleSpec(SpecModel):
-    """An IAM role that the driver assumes."""
-
-    arn: Annotated[RoleArn, description(example="arn:aws:iam::123456789012:role/schemas")]
-    """ARN of the role. The identity of the driver needs sts:AssumeRole for it."""
-    external_id: Annotated[ExternalId | None, description(example="s3sink")] = None
-    """External id that the role's trust policy requires."""
 
 
 class RegistrySpec(SpecModel):

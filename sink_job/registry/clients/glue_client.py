@@ -9,14 +9,7 @@ from typing import Any, Final
 
 import botocore.session
 from botocore.config import Config
-from botocore.credentials import (
-    AssumeRoleCredentialFetcher,
-    CredentialProvider,
-    CredentialResolver,
-    Credentials,
-    DeferredRefreshableCredentials,
-)
-from botocore.exceptions import BotoCoreError, NoCredentialsError
+from botocore.exceptions import BotoCoreError
 
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.version import package_version
@@ -24,10 +17,11 @@ from sink_job.registry.clients.glue_errors import failure_of
 from sink_job.registry.clients.requests import Endpoint
 from sink_job.registry.credentials import stamp
 from sink_job.registry.settings import RegistrySettings, authorities
+from sink_job.s3.assumed_role import RoleProvider
 from sink_job.s3.credentials import DirectoryProvider
+from sink_job.s3.session import use_provider
 
 _SETTING: Final = "spec.format.registry.credentials"
-_SESSION_NAME: Final = "s3sink"
 _MAX_CONNECTIONS: Final = 10
 
 
@@ -71,44 +65,16 @@ class GlueEndpoints:
             self._current = []
 
 
-class _RoleProvider(CredentialProvider):
-    """The credentials of a role. They are fetched with the first request, and again before they expire."""
-
-    METHOD = "assume-role"
-
-    def __init__(self, settings: RegistrySettings, session: botocore.session.Session) -> None:
-        """`session` has the credentials to assume the role with."""
-        super().__init__()
-        self._settings = settings
-        self._session = session
-
-    def load(self) -> Credentials:
-        """Raises NoCredentialsError if there are none to assume the role with."""
-        settings, source = self._settings, self._session.get_credentials()
-        assert settings.role_arn is not None
-        if source is None:
-            raise NoCredentialsError
-        external = {} if settings.external_id is None else {"ExternalId": settings.external_id}
-        fetcher = AssumeRoleCredentialFetcher(
-            client_creator=partial(
-                self._session.create_client, region_name=settings.region, config=_config(settings.timeout_s)
-            ),
-            source_credentials=source,
-            role_arn=settings.role_arn,
-            extra_args={"RoleSessionName": _SESSION_NAME, **external},
-        )
-        return DeferredRefreshableCredentials(fetcher.fetch_credentials, self.METHOD)
-
-
 def _client(settings: RegistrySettings) -> Any:
     ca_file, session = authorities(settings), botocore.session.Session()
     if ca_file is not None:
         ssl.create_default_context(cafile=str(ca_file))  # botocore reads it with the first request
     if settings.credentials_dir is not None:
-        _use(session, DirectoryProvider(settings.credentials_dir, _SETTING))
-    if settings.role_arn is not None:
+        use_provider(session, DirectoryProvider(settings.credentials_dir, _SETTING))
+    if settings.role is not None:
         session, source = botocore.session.Session(), session
-        _use(session, _RoleProvider(settings, source))
+        create_client = partial(source.create_client, region_name=settings.region, config=_config(settings.timeout_s))
+        use_provider(session, RoleProvider(settings.role, source, create_client))
     return session.create_client(
         "glue",
         region_name=settings.region,
@@ -116,10 +82,6 @@ def _client(settings: RegistrySettings) -> Any:
         verify=None if ca_file is None else str(ca_file),
         config=_config(settings.timeout_s),
     )
-
-
-def _use(session: botocore.session.Session, provider: CredentialProvider) -> None:
-    session.register_component("credential_provider", CredentialResolver(providers=[provider]))
 
 
 def _config(timeout_s: float) -> Config:

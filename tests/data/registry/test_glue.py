@@ -32,6 +32,7 @@ from sink_job.engine.types import Cancelled
 from sink_job.ledger.schemas.schema_store import SchemaStore
 from sink_job.registry.clients.glue import GlueRegistry
 from sink_job.registry.settings import RegistrySettings
+from sink_job.s3.assumed_role import AssumedRole
 from tests.support.memory_s3 import MemoryS3
 from tests.support.registry import FLIGHT, FLIGHT_2, PERSISTENT, glue_client
 
@@ -335,7 +336,7 @@ def test_no_credentials_are_a_configuration_error(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "absent"))
     for role in (None, ROLE):
-        with glue_client("http://127.0.0.1:1", role_arn=role) as client:
+        with glue_client("http://127.0.0.1:1", role=role and AssumedRole(arn=role)) as client:
             error = error_of(client)
         assert isinstance(error, InvalidCredentials)
         assert "no credentials: give the driver's pod an IAM role" in str(error)
@@ -343,7 +344,7 @@ def test_no_credentials_are_a_configuration_error(monkeypatch: pytest.MonkeyPatc
 
 def test_a_role_is_assumed(recorder: str, aws: GlueServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", aws.url)
-    with glue_client(recorder, role_arn=ROLE, external_id="s3sink") as client:
+    with glue_client(recorder, role=AssumedRole(arn=ROLE, external_id="s3sink")) as client:
         client.fetch("flights", ID)
         client.fetch("flights", ID)
     assert [identity[:4] for identity in _Recorder.identities] == ["ASIA", "ASIA"]
@@ -355,7 +356,7 @@ def test_a_role_that_must_not_be_assumed_is_a_configuration_error(
     denial = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>"
     server.answer("/", 403, denial)
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
-    with glue_client("http://127.0.0.1:1", role_arn=ROLE) as client:
+    with glue_client("http://127.0.0.1:1", role=AssumedRole(arn=ROLE)) as client:
         error = error_of(client)
     assert isinstance(error, AccessDenied)
     assert "sts:AssumeRole for spec.format.registry.assumeRole (AssumeRole: AccessDenied (HTTP 403): no)" in str(error)

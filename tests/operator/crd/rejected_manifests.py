@@ -32,6 +32,21 @@ def _block(size: str) -> Changes:
     return {"spec.format": {"converter": "ConnectJson", "output": "Avro", "avro": {"block": size}}}
 
 
+def _role(**fields: str) -> dict[str, str]:
+    return {"arn": "arn:aws:iam::123456789012:role/archive", **fields}
+
+
+def _sessions() -> Iterator[tuple[str, list[Changes], str]]:
+    """Sessions of the roles for S3 and for AWS Glue."""
+    glue = {"type": "Glue", "region": "eu-central-1"}
+    for duration, said in (("14m", "is below"), ("13h", "is above"), ("1", "is not a duration")):
+        role = _role(duration=duration)
+        yield f"a session of {duration}", [{"spec.s3.assumeRole": role}], f"spec.s3.assumeRole.duration {said}"
+        of_glue = {"converter": "Avro", "registry": {**glue, "assumeRole": role}}
+        message = f"spec.format.registry.assumeRole.duration {said}"
+        yield f"a session of {duration} for AWS Glue", [{"spec.format": of_glue}], message
+
+
 _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
     ("a name of 41 characters", [{"metadata.name": "a" * 41}], "metadata.name is longer than 40 characters"),
     ("a name with a dot", [{"metadata.name": "a.b"}], "metadata.name has a dot"),
@@ -255,6 +270,7 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         ],
         "spec.errors.deadLetters.prefix begins with a topic",
     ),
+    *_sessions(),
     ("a store without TLS", [{"spec.s3.endpoint": "http://store:9000"}], "spec.s3.endpoint is not encrypted"),
     (
         "a store that only looks local",

@@ -54,9 +54,12 @@ def test_the_least_duration_is_any_above_zero(text: str, allowed: bool) -> None:
     assert evaluate(bound("duration", "spec.rotation.interval", "minimum", "1ms").cel, {"self": text}) is allowed
 
 
-def test_another_minimum_of_a_duration_has_no_rule() -> None:
-    with pytest.raises(ValueError, match=r"spec\.rounds\.maxDelay: no rule for durations of at least 1s"):
-        bound("duration", "spec.rounds.maxDelay", "minimum", "1s")
+@pytest.mark.parametrize(
+    ("text", "allowed"), [("14m59s", False), ("0s", False), ("15m", True), ("900s", True), ("1d", True), ("400d", True)]
+)
+def test_a_minimum_of_a_duration_is_compared(text: str, allowed: bool) -> None:
+    rule = bound("duration", "spec.s3.assumeRole.duration", "minimum", "15m")
+    assert evaluate(rule.cel, {"self": text}) is allowed
 
 
 @pytest.mark.parametrize(

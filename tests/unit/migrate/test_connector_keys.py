@@ -47,6 +47,6 @@ def test_rows_are_of_the_connector() -> None:
 
 
 def test_keys_with_the_name_of_a_secret_are_secrets_or_stand_for_several_keys() -> None:
-    harmless = {"s3.credentials.provider.class"}
+    harmless = {"s3.credentials.provider.class", "s3.credentials.provider.sts.region"}
     shown = {row.key for row in CONNECTOR_KEYS if not row.is_secret and not row.key.endswith("*")}
     assert {key for key in shown if is_secret(key)} - harmless == set()

@@ -65,7 +65,6 @@ def test_a_secret_of_strimzi_with_the_right_keys_is_used_as_it_is() -> None:
     [
         ("com.amazonaws.auth.DefaultAWSCredentialsProviderChain", False),
         ("software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredentialsProvider", False),
-        ("io.confluent.connect.s3.auth.AwsAssumeRoleCredentialsProvider", True),
         ("com.example.Provider", True),
     ],
 )

@@ -11,6 +11,7 @@ from sink_job.api.enums import RegistryType, SubjectNameStrategy
 from sink_job.api.errors import SecretNotFound
 from sink_job.api.sections.registry_section import RegistrySpec
 from sink_job.registry.settings import RegistrySettings, authorities
+from sink_job.s3.assumed_role import AssumedRole
 
 URL = "https://registry.example.com:8081"
 ROLE = "arn:aws:iam::123456789012:role/schemas"
@@ -28,8 +29,7 @@ def test_the_settings_of_glue_have_the_region_the_registry_and_the_role() -> Non
         type=RegistryType.GLUE,
         region="eu-central-1",
         registry_name="travel",
-        role_arn=ROLE,
-        external_id="s3sink",
+        role=AssumedRole(arn=ROLE, external_id="s3sink"),
     )
 
 

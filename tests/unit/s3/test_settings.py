@@ -1,11 +1,13 @@
+import json
 import pickle
 from pathlib import Path
 
 import pytest
 
 from sink_job.api.errors import SecretNotFound
-from sink_job.api.sections.job_sections import S3Spec
+from sink_job.api.spec import Spec
 from sink_job.s3 import S3Settings, connect
+from tests.unit.api.manifests import accepted
 
 SPEC = {
     "bucket": "archive",
@@ -17,8 +19,12 @@ SPEC = {
 }
 
 
+def spec(**changes: object) -> Spec:
+    return accepted({"spec.s3": {**SPEC, **changes}}).spec
+
+
 def test_settings_are_derived_from_the_manifest_and_the_directories_of_its_secrets() -> None:
-    settings = S3Settings.of(S3Spec.model_validate(SPEC), {"keys": Path("/k"), "authority": Path("/a")})
+    settings = S3Settings.of(spec(), {"keys": Path("/k"), "authority": Path("/a")})
     assert settings == S3Settings(
         bucket="archive",
         region="eu-central-1",
@@ -30,7 +36,7 @@ def test_settings_are_derived_from_the_manifest_and_the_directories_of_its_secre
 
 
 def test_without_secrets_the_defaults_of_botocore_and_the_system_are_used() -> None:
-    settings = S3Settings.of(S3Spec(bucket="archive"), {})
+    settings = S3Settings.of(accepted().spec, {})
     assert (settings.credentials_dir, settings.ca_file) == (None, None)
 
 
@@ -39,7 +45,7 @@ def test_without_secrets_the_defaults_of_botocore_and_the_system_are_used() -> N
 )
 def test_the_error_for_a_secret_without_a_directory_names_it(given: str, missing: str) -> None:
     with pytest.raises(SecretNotFound, match=missing):
-        S3Settings.of(S3Spec.model_validate(SPEC), {given: Path("/x")})
+        S3Settings.of(spec(), {given: Path("/x")})
 
 
 def test_pickled_settings_contain_no_secret(secret: Path) -> None:
@@ -61,3 +67,30 @@ def test_different_settings_have_different_clients(settings: S3Settings) -> None
 def test_the_error_for_a_missing_file_of_authorities_names_it(tmp_path: Path, secret: Path) -> None:
     with pytest.raises(SecretNotFound, match=r"ca\.crt does not exist"):
         connect(S3Settings(bucket="archive", region="x", credentials_dir=secret, ca_file=tmp_path / "ca.crt"))
+
+
+ROLE = {"arn": "arn:aws:iam::123456789012:role/archive"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "prefixes"),
+    [
+        ({}, ["topics/"]),
+        ({"spec.s3.topicsDir": ""}, [""]),
+        ({"spec.s3.directoryDelimiter": "-"}, ["topics/", "topics-"]),
+        ({"spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "rejected"}}}, ["topics/", "rejected/"]),
+    ],
+)
+def test_the_policy_of_a_role_has_the_prefixes_of_ledger_objects_and_dead_letters(
+    changes: dict[str, object], prefixes: list[str]
+) -> None:
+    settings = S3Settings.of(accepted({"spec.s3.assumeRole": ROLE}, changes).spec, {})
+    assert settings.role is not None
+    assert settings.role.policy is not None
+    objects = json.loads(settings.role.policy)["Statement"][0]["Resource"]
+    assert objects == [f"arn:aws:s3:::archive/{prefix}*" for prefix in prefixes]
+    assert settings.prefix == prefixes[0]
+
+
+def test_without_a_role_the_whole_bucket_is_listed() -> None:
+    assert S3Settings.of(accepted().spec, {}).prefix == ""

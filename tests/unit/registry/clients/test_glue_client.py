@@ -14,6 +14,7 @@ from sink_job.api.enums import RegistryType
 from sink_job.api.errors import ConfigurationError, SecretNotFound
 from sink_job.registry.clients.glue_client import GlueEndpoints
 from sink_job.registry.settings import RegistrySettings
+from sink_job.s3.assumed_role import AssumedRole
 from tests.support.registry import secret
 
 
@@ -111,11 +112,11 @@ def test_closed_connections_are_opened_again_on_request() -> None:
 
 def test_a_role_needs_credentials_to_assume_it_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     role = "arn:aws:iam::123456789012:role/schemas"
-    GlueEndpoints(settings(role_arn=role))()  # sends no request yet
+    GlueEndpoints(settings(role=AssumedRole(arn=role)))()  # sends no request yet
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "absent"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(ConfigurationError, match="no credentials: give the driver's pod an IAM role"):
-        GlueEndpoints(settings(role_arn=role))()
+        GlueEndpoints(settings(role=AssumedRole(arn=role)))()

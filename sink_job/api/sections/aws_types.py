@@ -1,0 +1,38 @@
+"""Validated text types of sections for AWS. The command `convert` uses the checks without pydantic."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final
+
+from sink_job.api.field_types import TextValidator
+
+
+def check_role_arn(text: str) -> None:
+    """Checks the ARN of an IAM role, of any partition of AWS."""
+    if len(text) > 2048 or not re.fullmatch(_ROLE_ARN, text):
+        raise ValueError("is not the ARN of a role: use arn:aws:iam::123456789012:role/name")
+
+
+def check_external_id(text: str) -> None:
+    """Checks the external id of a role."""
+    if not re.fullmatch(_EXTERNAL_ID, text):
+        raise ValueError("is not an external id: AWS allows 2 to 1224 letters, digits and _ + = , . @ : / -")
+
+
+def check_session_name(text: str) -> None:
+    """Checks the name of the session of a role."""
+    if not re.fullmatch(_SESSION_NAME, text):
+        raise ValueError("is not the name of a session: AWS allows 2 to 64 letters, digits and _ + = , . @ -")
+
+
+_ROLE_ARN: Final = r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[a-zA-Z0-9_+=,.@/-]{1,512}"
+_EXTERNAL_ID: Final = r"[a-zA-Z0-9_+=,.@:/-]{2,1224}"
+_SESSION_NAME: Final = r"[a-zA-Z0-9_+=,.@-]{2,64}"
+RoleArn = Annotated[str, TextValidator(check_role_arn, {"pattern": f"^{_ROLE_ARN}$", "maxLength": 2048})]
+ExternalId = Annotated[
+    str, TextValidator(check_external_id, {"pattern": "^[a-zA-Z0-9_+=,.@:/-]+$", "minLength": 2, "maxLength": 1224})
+]
+SessionName = Annotated[
+    str, TextValidator(check_session_name, {"pattern": "^[a-zA-Z0-9_+=,.@-]+$", "minLength": 2, "maxLength": 64})
+]

@@ -1,0 +1,104 @@
+"""The credentials of a connector for S3, and the role that it assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sink_job.api.sections.aws_types import check_external_id, check_role_arn, check_session_name
+from sink_job.migrate.draft import Draft
+from sink_job.migrate.secret_plan import SecretPlan
+from sink_job.migrate.values import simple_name
+
+_ID, _SECRET = "aws.access.key.id", "aws.secret.access.key"
+_KEYS: Final = {"AWS_ACCESS_KEY_ID": _ID, "AWS_SECRET_ACCESS_KEY": _SECRET}
+_PROVIDER: Final = "s3.credentials.provider.class"
+_DEFAULT_CHAIN: Final = (
+    "DefaultAWSCredentialsProviderChain",
+    "DefaultCredentialsProvider",
+    "EnvironmentVariableCredentialsProvider",
+    "WebIdentityTokenCredentialsProvider",
+    "WebIdentityTokenFileCredentialsProvider",
+    "InstanceProfileCredentialsProvider",
+    "EC2ContainerCredentialsProviderWrapper",
+    "ContainerCredentialsProvider",
+    "ProfileCredentialsProvider",
+    "SystemPropertiesCredentialsProvider",
+    "SystemPropertyCredentialsProvider",
+)
+_ROLE_PROVIDER: Final = "AwsAssumeRoleCredentialsProvider"
+_STS: Final = "s3.credentials.provider.sts."
+_ROLE_KEYS: Final = {
+    "arn": ("role.arn", check_role_arn),
+    "externalId": ("role.external.id", check_external_id),
+    "sessionName": ("role.session.name", check_session_name),
+}
+"""Fields of `s3.assumeRole`: the key without its prefix, and its check."""
+
+
+def convert_access(draft: Draft, plan: SecretPlan) -> None:
+    """Sets the fields of `s3` for credentials, and for the role that is assumed with them."""
+    values = {name: draft.text(key) or "" for name, key in _KEYS.items()}
+    if not all(values.values()):
+        for key in _KEYS.values():
+            if key in draft.settings:
+                draft.left_out(key, "has no effect without the other one of the two keys")
+        _provider(draft)
+        return
+    existing = {name: plan.existing(value) for name, value in values.items()}
+    secrets = {each.secret for each in existing.values() if each is not None}
+    if len(secrets) == 1 and all(each is not None and each.key == name for name, each in existing.items()):
+        secret = secrets.pop()
+    else:
+        secret = plan.create("s3", {name: _origin(plan, key, values[name]) for name, key in _KEYS.items()})
+    draft.put("s3.credentials", {"secret": secret}, f"{_ID}, {_SECRET}")
+    if _assumes_role(draft):
+        _role(draft)
+        return
+    for key in draft.settings:
+        if key.startswith("s3.credentials.provider."):
+            draft.left_out(key, f"has no effect with {_ID} and {_SECRET}")
+
+
+def _origin(plan: SecretPlan, key: str, value: str) -> str:
+    existing = plan.existing(value)
+    return f"the value of {key}" + (f", key {existing.key} of the Secret {existing.secret}" if existing else "")
+
+
+def _provider(draft: Draft) -> None:
+    value = draft.text(_PROVIDER)
+    if not value:
+        return
+    if simple_name(value) in _DEFAULT_CHAIN:
+        draft.left_out(_PROVIDER, "AWS's default chain has it: environment, web identity, profile, instance role")
+    elif _assumes_role(draft):
+        _role(draft)
+    else:
+        draft.different(_PROVIDER, "a provider of one's own is not used", "use s3.credentials or the default chain")
+
+
+def _assumes_role(draft: Draft) -> bool:
+    return simple_name(draft.text(_PROVIDER) or "") == _ROLE_PROVIDER
+
+
+def _role(draft: Draft) -> None:
+    """The role of the connector's provider, which assumes it with the keys, or with the default chain."""
+    fields = {}
+    for name, (key, check) in _ROLE_KEYS.items():
+        value = draft.parsed(f"{_STS}{key}", _checked(check)) if draft.text(f"{_STS}{key}") else None
+        if value is not None:
+            fields[name] = value
+    if "arn" in fields:
+        draft.put("s3.assumeRole", fields, f"{_STS}*")
+    else:
+        draft.different(_PROVIDER, "there is no valid role to assume", "write s3.assumeRole")
+    if f"{_STS}region" in draft.settings:
+        draft.left_out(f"{_STS}region", "the role is assumed in s3.region")
+
+
+def _checked(check: Callable[[str], None]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        check(text)
+        return text
+
+    return parse

@@ -1,0 +1,41 @@
+"""The role that a connector assumes."""
+
+from __future__ import annotations
+
+import pytest
+
+from sink_job.migrate.findings import Severity
+from tests.unit.migrate.test_conversion import findings_of
+from tests.unit.migrate.test_store import KEYS, PROVIDER, s3_of
+
+ARN = "arn:aws:iam::123456789012:role/archive"
+STS = "s3.credentials.provider.sts."
+ROLE = {PROVIDER: "io.confluent.connect.s3.auth.AwsAssumeRoleCredentialsProvider", f"{STS}role.arn": ARN}
+
+
+@pytest.mark.parametrize("keys", [{}, KEYS])
+def test_the_role_of_the_connector_s_provider_is_assumed_with_the_keys_or_the_default_chain(
+    keys: dict[str, str],
+) -> None:
+    more = {f"{STS}role.external.id": "partner-7", f"{STS}role.session.name": "flights"}
+    found = s3_of({**ROLE, **more, **keys})
+    assert found["assumeRole"] == {"arn": ARN, "externalId": "partner-7", "sessionName": "flights"}
+    assert ("credentials" in found) == bool(keys)
+    assert findings_of({**ROLE, **more, **keys}) == []
+
+
+def test_the_region_of_sts_is_that_of_the_bucket() -> None:
+    settings = {**ROLE, f"{STS}region": "us-east-1"}
+    assert findings_of(settings) == []
+    assert len(findings_of(settings, Severity.LEFT_OUT)) > len(findings_of(ROLE, Severity.LEFT_OUT))
+
+
+@pytest.mark.parametrize("arn", ["", "archive", "${env:ROLE}"])
+def test_a_role_that_is_none_is_reported(arn: str) -> None:
+    settings = {**ROLE, f"{STS}role.arn": arn}
+    assert "assumeRole" not in s3_of(settings)
+    assert any(PROVIDER in each for each in findings_of(settings))
+
+
+def test_the_settings_of_a_provider_of_one_s_own_are_no_role() -> None:
+    assert "assumeRole" not in s3_of({**ROLE, PROVIDER: "com.example.AssumeRole"})
