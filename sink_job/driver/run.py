@@ -108,10 +108,11 @@ class Connections:
     def of(cls, sink: Sink, secret_dirs: Mapping[str, Path]) -> Connections:
         """Raises SecretNotFound."""
         registry = sink.spec.format.registry
+        s3 = S3Settings.of(sink.spec, secret_dirs)
         return cls(
             KafkaProperties.of(sink.spec.kafka, secret_dirs),
-            S3Settings.of(sink.spec, secret_dirs),
-            None if registry is None else RegistrySettings.of(registry, secret_dirs),
+            s3,
+            None if registry is None else RegistrySettings.of(registry, secret_dirs, s3.proxy),
         )
 
 

@@ -7,9 +7,11 @@ This module redacts the values of the manifest's secrets, and other secrets by p
 from __future__ import annotations
 
 import threading
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from sink_job.api.redaction import named_secrets, redacted
 from sink_job.api.report_access import REPORT_TOKEN_VARIABLE
@@ -61,10 +63,19 @@ def secrets_of(sink: Sink, directories: Mapping[str, Path], environ: Mapping[str
         found += _secret_parts(secret.name, value, True)
     if s3.credentials is not None:
         found += [_text(directories, s3.credentials.secret, key) for key in _AWS]
+    if s3.proxy is not None and s3.proxy.credentials is not None:
+        found += _of_proxy(*(_text(directories, s3.proxy.credentials.secret, key) for key in ("username", "password")))
     registry = sink.spec.format.registry
     if registry is not None and registry.credentials is not None:
         found += [_text(directories, registry.credentials.secret, key) for key in (*_REGISTRY, *_AWS)]
     return [text for text in found if text]
+
+
+def _of_proxy(user: str, password: str) -> Iterator[str]:
+    """The password of a proxy, as it is, in its URL and in its header: libraries quote both."""
+    yield from (password, quote(password, safe=""))
+    if password:
+        yield b64encode(f"{user}:{password}".encode()).decode()
 
 
 def _secret_parts(name: str, value: str, whole: bool) -> Iterator[str]:

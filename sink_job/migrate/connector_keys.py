@@ -10,7 +10,7 @@ _CLIENT = "the client properties of the sink's consumer"
 _RETRIES = "requests are tried again for two minutes"
 _TAGS = "objects get no tags; use lifecycle rules by prefix"
 _ENCRYPTION = "the default encryption of the bucket applies; set it there"
-_PROXY = "there is no setting for a proxy of S3; if it is the store itself, such as LocalStack, write `s3.endpoint`"
+_PROXY = "names a secret"
 _ROLE = (
     "`arn`, `externalId` and `sessionName`, with the provider `AwsAssumeRoleCredentialsProvider`; assumed with "
     "`s3.credentials` or AWS's default chain"
@@ -167,7 +167,9 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
     *different("s3.ssea.name s3.sse.kms.key.id", f"{_ENCRYPTION}. With KMS keys it is not tested"),
     *different("s3.sse.customer.key", "keys of customers cannot be used", secret=True),
     *different("s3.wan.mode", "accelerated endpoints are not supported", default="false"),
-    *different("s3.proxy.url s3.proxy.user s3.proxy.password", _PROXY, secret=True),
+    field("s3.proxy.url", "s3.proxy.url", ValueForm.SECRET, "if it is the store itself, write `s3.endpoint` instead"),
+    field("s3.proxy.user", "s3.proxy.credentials", ValueForm.SECRET, _PROXY),
+    field("s3.proxy.password", "s3.proxy.credentials", ValueForm.SECRET, _PROXY),
     field(
         "s3.credentials.provider.class",
         "s3.credentials",

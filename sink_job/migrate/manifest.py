@@ -56,6 +56,7 @@ ORDER: Final = [
     "s3.pathStyle",
     "s3.credentials",
     "s3.assumeRole",
+    "s3.proxy",
     "s3.topicsDir",
     "s3.directoryDelimiter",
     "s3.fileDelimiter",

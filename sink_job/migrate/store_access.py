@@ -1,11 +1,12 @@
-"""The credentials of a connector for S3, and the role that it assumes."""
+"""The credentials of a connector for S3, the role that it assumes, and its proxy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
-from sink_job.api.sections.aws_types import check_external_id, check_role_arn, check_session_name
+from sink_job.api.aws_types import check_external_id, check_proxy_url, check_role_arn, check_session_name
 from sink_job.migrate.draft import Draft
 from sink_job.migrate.secret_plan import SecretPlan
 from sink_job.migrate.values import simple_name
@@ -26,6 +27,8 @@ _DEFAULT_CHAIN: Final = (
     "SystemPropertiesCredentialsProvider",
     "SystemPropertyCredentialsProvider",
 )
+_PROXY_URL: Final = "s3.proxy.url"
+_PROXY_LOGIN: Final = {"username": "s3.proxy.user", "password": "s3.proxy.password"}
 _ROLE_PROVIDER: Final = "AwsAssumeRoleCredentialsProvider"
 _STS: Final = "s3.credentials.provider.sts."
 _ROLE_KEYS: Final = {
@@ -75,6 +78,37 @@ def _provider(draft: Draft) -> None:
         _role(draft)
     else:
         draft.different(_PROVIDER, "a provider of one's own is not used", "use s3.credentials or the default chain")
+
+
+def convert_proxy(draft: Draft, plan: SecretPlan) -> None:
+    """Sets `s3.proxy`."""
+    url = draft.text(_PROXY_URL)
+    login = {name: draft.text(key) or "" for name, key in _PROXY_LOGIN.items()}
+    address = draft.parsed(_PROXY_URL, _proxy_address) if url else None
+    if address is None:
+        for key in _PROXY_LOGIN.values():
+            if key in draft.settings:
+                draft.left_out(key, f"has no effect without {_PROXY_URL}")
+        return
+    fields: dict[str, Any] = {"url": address}
+    if all(login.values()):
+        secret = plan.create("proxy", {name: _origin(plan, key, login[name]) for name, key in _PROXY_LOGIN.items()})
+        fields["credentials"] = {"secret": secret}
+    else:
+        for key in _PROXY_LOGIN.values():
+            if key in draft.settings:
+                draft.left_out(key, "has no effect without the other one of user and password")
+    draft.put("s3.proxy", fields, _PROXY_URL)
+    draft.to_do("The proxy may be the store itself, such as LocalStack", "then write s3.endpoint instead")
+
+
+def _proxy_address(text: str) -> str:
+    """The URL with the port of its scheme, which the connector does not need. Raises ValueError."""
+    parts = urlsplit(text)
+    if parts.scheme in ("http", "https") and parts.hostname and parts.port is None and parts.path in ("", "/"):
+        text = f"{text.rstrip('/')}:{443 if parts.scheme == 'https' else 80}"
+    check_proxy_url(text)
+    return text
 
 
 def _assumes_role(draft: Draft) -> bool:

@@ -11,6 +11,7 @@ from sink_job.api.errors import SecretNotFound
 from sink_job.api.sections.registry_section import RegistrySpec
 from sink_job.engine.retry import RetryPolicy
 from sink_job.s3.assumed_role import AssumedRole
+from sink_job.s3.proxy import ProxySettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +21,7 @@ class RegistrySettings:
     `urls`: tried in turn. `ca_file`: certificate authorities; None: the default ones. `credentials_dir`, `client_dir`:
     the directories of mounted Secrets; None: no credentials, no client certificate. `insecure`: a token URL may be
     without TLS. `region`, `registry_name` and `role`: of AWS Glue; it has no URL by default.
-    `timeout_s`: maximum time without a response on a connection.
+    `proxy`: None: that of the environment. `timeout_s`: maximum time without a response on a connection.
     """
 
     urls: tuple[str, ...] = ()
@@ -33,13 +34,16 @@ class RegistrySettings:
     region: str | None = None
     registry_name: str | None = None
     role: AssumedRole | None = None
+    proxy: ProxySettings | None = None
     timeout_s: float = 15.0
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
     @classmethod
-    def of(cls, spec: RegistrySpec, secret_dirs: Mapping[str, Path]) -> RegistrySettings:
+    def of(
+        cls, spec: RegistrySpec, secret_dirs: Mapping[str, Path], proxy: ProxySettings | None = None
+    ) -> RegistrySettings:
         """The settings of a manifest's `spec.format.registry`. `secret_dirs` maps the name of each Secret to the path
-        of its mount.
+        of its mount; `proxy` is that of `spec.s3`.
 
         Raises SecretNotFound for a Secret without a directory.
         """
@@ -63,6 +67,7 @@ class RegistrySettings:
             subjects=spec.subjects,
             region=spec.region,
             registry_name=spec.name,
+            proxy=proxy,
             role=AssumedRole.of(spec.assume_role) if spec.assume_role else None,
         )
 

@@ -27,6 +27,7 @@ from sink_job.api.errors import (
     TransientError,
     UnsupportedStore,
 )
+from sink_job.s3.proxy import PROXY_LOGIN, REJECTED, proxy_failure
 from sink_job.s3.sts_errors import STS_OPERATIONS, role_failure
 
 __all__ = [
@@ -212,10 +213,12 @@ def _answered(error: boto.ClientError) -> S3Failure:
     answer = error.response
     code = str(answer.get("Error", {}).get("Code", ""))
     message = str(answer.get("Error", {}).get("Message", ""))
-    if error.operation_name in STS_OPERATIONS:
-        return _of_role(error.operation_name, code, message)
     meta = answer.get("ResponseMetadata", {})
     status = int(meta.get("HTTPStatusCode", 0))
+    if status == PROXY_LOGIN:
+        return S3Failure(FailureAction.CONFIGURATION, code, REJECTED, raises=InvalidCredentials)
+    if error.operation_name in STS_OPERATIONS:
+        return _of_role(error.operation_name, code, message)
     retry_after = meta.get("HTTPHeaders", {}).get("retry-after", "")
     pause = float(retry_after) if retry_after.isdigit() else 0.0
     text = f"{code}: {message}" if message else code or f"HTTP {status}"
@@ -247,6 +250,10 @@ def _unanswered(error: boto.BotoCoreError) -> S3Failure:
     name = type(error).__name__
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return S3Failure(FailureAction.CONFIGURATION, name, _NO_KEYS, raises=InvalidCredentials)
+    if isinstance(error, boto.ProxyConnectionError) and (rejection := proxy_failure(str(error.kwargs.get("error")))):
+        advice, is_login = rejection
+        raises = InvalidCredentials if is_login else AccessDenied
+        return S3Failure(FailureAction.CONFIGURATION, name, advice, raises=raises)
     if isinstance(error, boto.NoRegionError):
         return S3Failure(FailureAction.CONFIGURATION, name, _NO_REGION)
     if isinstance(error, boto.SSLError) and "certificate verify failed" in str(error):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache, partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from botocore.loaders import Loader, create_loader
 
 from sink_job.s3.assumed_role import RoleProvider
 from sink_job.s3.credentials import DirectoryProvider
+from sink_job.s3.proxy import proxies
 from sink_job.s3.settings import S3Settings
 
 
@@ -34,6 +36,10 @@ def load_service_descriptions() -> None:
 def new_session(settings: S3Settings) -> Any:
     """A session for clients of S3. Sends no request. Raises SecretNotFound if the Secret has no keys."""
     session = _session()
+    sts = os.environ.get("AWS_ENDPOINT_URL_STS") or f"https://sts.{settings.region or 'us-east-1'}.amazonaws.com"
+    through = proxies(settings.proxy, sts, settings.ca_file)
+    if through:  # also for the requests of botocore's own providers
+        session.set_default_client_config(Config(**through))
     if settings.credentials_dir is not None:
         use_provider(session, DirectoryProvider(settings.credentials_dir))
     if settings.role is not None:

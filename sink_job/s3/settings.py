@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sink_job.api.errors import SecretNotFound
 from sink_job.engine.retry import RetryPolicy
 from sink_job.s3.assumed_role import AssumedRole
+from sink_job.s3.proxy import ProxySettings
 from sink_job.s3.session_policy import session_policy
 
 if TYPE_CHECKING:  # tasks unpickle settings without loading the spec's models
@@ -29,6 +30,7 @@ class S3Settings:
     `credentials_dir`: directory of a mounted Secret; None: botocore's default chain (environment, profile, web
     identity, instance role).
     `role`: the role that is assumed with these credentials. `prefix`: of keys that may be listed.
+    `proxy`: None: that of the environment.
     `connect_timeout_s`, `read_timeout_s`: maximum time without a response on a connection, not of a whole request.
     """
 
@@ -40,6 +42,7 @@ class S3Settings:
     credentials_dir: Path | None = None
     role: AssumedRole | None = None
     prefix: str = ""
+    proxy: ProxySettings | None = None
     connect_timeout_s: float = 10.0
     read_timeout_s: float = 60.0
     max_connections: int = 32
@@ -68,6 +71,7 @@ class S3Settings:
             role=None
             if s3.assume_role is None
             else AssumedRole.of(s3.assume_role, session_policy(s3.assume_role.arn, s3.bucket, prefixes)),
+            proxy=_proxy(spec, secret_dirs),
             prefix="" if s3.assume_role is None else prefixes[0],
         )
 
@@ -75,6 +79,13 @@ class S3Settings:
     def url(self) -> str:
         """`s3://<bucket>`, as in messages and reports."""
         return f"s3://{self.bucket}"
+
+
+def _proxy(spec: "Spec", secret_dirs: Mapping[str, Path]) -> ProxySettings | None:
+    """The proxy of a manifest. Raises SecretNotFound for a Secret without a directory."""
+    if spec.s3.proxy is None:
+        return None
+    return ProxySettings.of(spec.s3.proxy, lambda secret, name: _directory(secret, name, secret_dirs))
 
 
 def _prefixes(spec: "Spec") -> list[str]:

@@ -19,6 +19,7 @@ from sink_job.api.errors import SecretNotFound
 from sink_job.api.version import package_version
 from sink_job.s3.assumed_role import RoleCredentials
 from sink_job.s3.errors import EXPIRED, FailureAction, S3Failure, failure_of, translate
+from sink_job.s3.proxy import proxies
 from sink_job.s3.request_body import ChunkedBody
 from sink_job.s3.request_metrics import RequestMetrics
 from sink_job.s3.session import new_session
@@ -167,7 +168,18 @@ def _client(session: Any, settings: S3Settings) -> Any:
             f"{settings.url}: the file of certificate authorities {settings.ca_file} does not exist: check "
             "spec.s3.caSecret"
         )
-    client = session.create_client(
+    if settings.proxy is None:
+        client = _created(session, settings, {})
+    else:
+        url = settings.endpoint or _created(session, settings, {}).meta.endpoint_url
+        client = _created(session, settings, proxies(settings.proxy, url, settings.ca_file))
+    client.meta.events.register_last("before-call.s3", _without_expect)
+    return client
+
+
+def _created(session: Any, settings: S3Settings, through: Mapping[str, Any]) -> Any:
+    """A client with these options of `proxies`."""
+    return session.create_client(
         "s3",
         region_name=settings.region,
         endpoint_url=settings.endpoint,
@@ -177,6 +189,7 @@ def _client(session: Any, settings: S3Settings) -> Any:
             read_timeout=settings.read_timeout_s,
             max_pool_connections=settings.max_connections,
             tcp_keepalive=True,
+            **through,
             user_agent=session.user_agent(),  # botocore would build its own twice for each request, a tenth of its work
             user_agent_extra=f"s3sink/{package_version()}",
             retries={"total_max_attempts": 1, "mode": "standard"},
@@ -188,8 +201,6 @@ def _client(session: Any, settings: S3Settings) -> Any:
             },
         ),
     )
-    client.meta.events.register_last("before-call.s3", _without_expect)
-    return client
 
 
 def _without_expect(params: dict[str, Any], **_: object) -> None:

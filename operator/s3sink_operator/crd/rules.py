@@ -14,6 +14,7 @@ from typing import Final
 
 from s3sink_operator.crd.cel import CelRule, cel_list, cel_size, cel_text, compare_duration, either
 from s3sink_operator.crd.dead_letter_rules import dead_letter_rules
+from s3sink_operator.crd.s3_access_rules import s3_access_rules
 from s3sink_operator.names import MAX_SINK_NAME
 from sink_job.api.enums import (
     ConverterType,
@@ -471,6 +472,7 @@ RULES: Final[tuple[CelRule, ...]] = (
     *_values_with_fields(),
     *_rotation(),
     *_s3(),
+    *s3_access_rules(),
     *dead_letter_rules(),
     *_rest(),
     *_spark(),

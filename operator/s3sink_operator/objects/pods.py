@@ -357,7 +357,8 @@ def executor_secret_names(sink: Sink) -> Sequence[str]:
     """The names of the Secrets that executors need, sorted: only the driver connects to a schema registry."""
     spec = sink.spec
     found = [each.secret for each in spec.kafka.property_secrets]
-    found += [ref.secret for ref in (spec.s3.credentials, spec.s3.ca_secret) if ref is not None]
+    refs = (spec.s3.credentials, spec.s3.ca_secret, None if spec.s3.proxy is None else spec.s3.proxy.credentials)
+    found += [ref.secret for ref in refs if ref is not None]
     return sorted(set(found))
 
 

@@ -1,11 +1,14 @@
-"""Sections of a manifest for access to AWS: the role that is assumed."""
+"""Sections of a manifest for access to AWS: the role that is assumed, and the proxy."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
+from pydantic import Field
+
+from sink_job.api.aws_types import ExternalId, NoProxy, ProxyUrl, RoleArn, SessionName
 from sink_job.api.base_model import SpecModel, description
-from sink_job.api.sections.aws_types import ExternalId, RoleArn, SessionName
+from sink_job.api.sections.secret_refs import SecretRef
 from sink_job.api.units.quantities import HOUR, MINUTE, Duration
 
 
@@ -21,3 +24,20 @@ class AssumeRoleSpec(SpecModel):
     duration: Annotated[int, Duration(minimum=15 * MINUTE, maximum=12 * HOUR)] = HOUR
     """Lifetime of the credentials of a session. AWS allows at most that of the role, and 1h if the role is assumed with
     the credentials of another role."""
+
+
+class ProxySpec(SpecModel):
+    """An HTTP proxy for requests to S3, AWS STS, AWS Glue and schema registries; not for Kafka. Requests to https://
+    go through a tunnel (CONNECT), so the proxy does not see them."""
+
+    url: Annotated[ProxyUrl, description(key="s3.proxy.url", example="http://proxy.example.com:3128")]
+    """URL of the proxy. The certificate of an https:// one is verified with caSecret, or that of the registry."""
+    credentials: Annotated[
+        SecretRef | None,
+        description(key="s3.proxy.user, s3.proxy.password", example={"secret": "proxy-login"}),
+    ] = None
+    """Secret with username and password for the proxy."""
+    no_proxy: Annotated[list[NoProxy], description(example=["registry.example.com", "10.0.0.0/8"], max_length=100)] = (
+        Field(default_factory=list)
+    )
+    """Hosts, domains (with all hosts below them), IP addresses and networks that are reached without the proxy."""

@@ -38,7 +38,7 @@ from sink_job.api.field_types import (
     is_loopback,
 )
 from sink_job.api.rules.reserved_properties import redacted
-from sink_job.api.sections.aws_access import AssumeRoleSpec
+from sink_job.api.sections.aws_access import AssumeRoleSpec, ProxySpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.api.units.quantities import DAY, GI, MI, SECOND, Duration, Size
 
@@ -205,6 +205,9 @@ class S3Spec(KeySettings):
     ] = None
     """IAM role for all requests to S3, such as one of the bucket's account. It is assumed with credentials, or with the
     credential chain of AWS. A session policy limits it to the keys below topicsDir and errors.deadLetters.prefix."""
+
+    proxy: ProxySpec | None = None
+    """HTTP proxy. Default: that of the environment (HTTPS_PROXY, NO_PROXY)."""
 
     @property
     def allows_http(self) -> bool:

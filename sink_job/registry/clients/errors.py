@@ -29,6 +29,7 @@ from sink_job.registry.failures import (
     Reaction,
     RegistryFailure,
 )
+from sink_job.s3.proxy import REJECTED, proxy_failure
 
 _ABSENT: Final = (SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, SCHEMA_NOT_FOUND)
 
@@ -57,6 +58,9 @@ def failure_of(error: Exception, *, has_credentials: bool) -> RegistryFailure | 
     if isinstance(error, SchemaRegistryError):
         return _answered(error, has_credentials=has_credentials)
     for cause in _chain(error):
+        if isinstance(cause, httpx2.ProxyError) and (rejection := proxy_failure(f"{cause} ")):
+            advice, is_login = rejection
+            return _configuration(advice, InvalidCredentials if is_login else AccessDenied)
         if isinstance(cause, TokenError):
             return cause.failure
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -103,6 +107,8 @@ def _answered(error: SchemaRegistryError, *, has_credentials: bool) -> RegistryF
             )
         case 403:
             return _configuration(f"{_DENIED} ({text})", AccessDenied)
+        case 407:
+            return _configuration(REJECTED, InvalidCredentials)
         case 404:
             return _configuration(f"{_PATH} ({text})", RegistryNotFound)
     return _configuration(f"the registry rejected the request ({text}): check spec.format.registry.url")

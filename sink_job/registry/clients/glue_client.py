@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import threading
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ from sink_job.registry.credentials import stamp
 from sink_job.registry.settings import RegistrySettings, authorities
 from sink_job.s3.assumed_role import RoleProvider
 from sink_job.s3.credentials import DirectoryProvider
+from sink_job.s3.proxy import proxies
 from sink_job.s3.session import use_provider
 
 _SETTING: Final = "spec.format.registry.credentials"
@@ -67,28 +70,40 @@ class GlueEndpoints:
 
 def _client(settings: RegistrySettings) -> Any:
     ca_file, session = authorities(settings), botocore.session.Session()
+    through = proxies(settings.proxy, settings.urls[0] if settings.urls else _endpoint("glue", settings), ca_file)
+    sts = os.environ.get("AWS_ENDPOINT_URL_STS") or _endpoint("sts", settings)
+    through_sts = proxies(settings.proxy, sts, ca_file)
+    if through_sts:
+        session.set_default_client_config(Config(**through_sts))
     if ca_file is not None:
         ssl.create_default_context(cafile=str(ca_file))  # botocore reads it with the first request
     if settings.credentials_dir is not None:
         use_provider(session, DirectoryProvider(settings.credentials_dir, _SETTING))
     if settings.role is not None:
         session, source = botocore.session.Session(), session
-        create_client = partial(source.create_client, region_name=settings.region, config=_config(settings.timeout_s))
+        create_client = partial(
+            source.create_client, region_name=settings.region, config=_config(settings, through_sts)
+        )
         use_provider(session, RoleProvider(settings.role, source, create_client))
     return session.create_client(
         "glue",
         region_name=settings.region,
         endpoint_url=settings.urls[0] if settings.urls else None,
         verify=None if ca_file is None else str(ca_file),
-        config=_config(settings.timeout_s),
+        config=_config(settings, through),
     )
 
 
-def _config(timeout_s: float) -> Config:
-    """One attempt: `Requests` retries."""
+def _endpoint(service: str, settings: RegistrySettings) -> str:
+    return f"https://{service}.{settings.region}.amazonaws.com"
+
+
+def _config(settings: RegistrySettings, through: Mapping[str, Any]) -> Config:
+    """One attempt: `Requests` retries. `through`: options of `proxies`."""
     return Config(
-        connect_timeout=timeout_s,
-        read_timeout=timeout_s,
+        connect_timeout=settings.timeout_s,
+        read_timeout=settings.timeout_s,
+        **through,
         max_pool_connections=_MAX_CONNECTIONS,
         user_agent_extra=f"s3sink/{package_version()}",
         retries={"total_max_attempts": 1, "mode": "standard"},

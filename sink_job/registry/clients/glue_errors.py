@@ -13,6 +13,7 @@ from botocore.parsers import ResponseParserError
 
 from sink_job.api.errors import AccessDenied, ClockSkew, ConfigurationError, InvalidCredentials
 from sink_job.registry.failures import SCHEMA_NOT_FOUND, Reaction, RegistryFailure
+from sink_job.s3.proxy import PROXY_LOGIN, REJECTED, proxy_failure
 
 _DENIED: Final = (
     "access denied: the driver's identity needs glue:GetSchemaVersion, and sts:AssumeRole for "
@@ -85,6 +86,8 @@ def _answered(error: boto.ClientError) -> RegistryFailure:
     code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     text = f"{error.operation_name}: {code or 'error'} (HTTP {status}){': ' if message else ''}{message}"
+    if status == PROXY_LOGIN:
+        return _configuration(REJECTED, InvalidCredentials)
     if code in _ABSENT:
         return RegistryFailure(Reaction.ABSENT, text, SCHEMA_NOT_FOUND)
     if code in _TRANSIENT or status == 429 or status >= 500:
@@ -102,6 +105,9 @@ def _unanswered(error: boto.BotoCoreError) -> RegistryFailure:
     name = type(error).__name__
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return _configuration(_NO_KEYS, InvalidCredentials)
+    if isinstance(error, boto.ProxyConnectionError) and (rejection := proxy_failure(str(error.kwargs.get("error")))):
+        advice, is_login = rejection
+        return _configuration(advice, InvalidCredentials if is_login else AccessDenied)
     if isinstance(error, boto.SSLError) and "certificate verify failed" in str(error):
         return _configuration(_UNTRUSTED)
     transient = (boto.HTTPClientError, boto.ConnectionError, boto.IncompleteReadError)

@@ -271,6 +271,8 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "spec.errors.deadLetters.prefix begins with a topic",
     ),
     *_sessions(),
+    ("a proxy without a port", [{"spec.s3.proxy": {"url": "http://proxy"}}], "spec.s3.proxy.url is not the URL"),
+    ("a proxy with a login", [{"spec.s3.proxy": {"url": "http://u:p@proxy:1"}}], "spec.s3.proxy.url is not the URL"),
     ("a store without TLS", [{"spec.s3.endpoint": "http://store:9000"}], "spec.s3.endpoint is not encrypted"),
     (
         "a store that only looks local",

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from s3sink_operator import names, objects
+from s3sink_operator.objects.pods import executor_secret_names, secret_names
 from s3sink_operator.types import Json
 from sink_job.api.units.quantities import GI
 from tests.operator.fake_cluster import SETTINGS
 from tests.operator.objects.manifests import OWNER, SECRETS, SHAPE, config, container, driver, sink
+from tests.unit.api.manifests import accepted
 
 
 def test_the_driver_pod_runs_the_sink_and_has_no_restart_policy() -> None:
@@ -198,3 +200,10 @@ def test_an_operation_pod_requests_no_more_cpu_than_the_driver() -> None:
 def test_a_driver_requests_one_cpu_by_default(template: Json | None) -> None:
     given: Json = {} if template is None else {"podTemplate": template}
     assert container(driver(driver=given))["resources"]["requests"]["cpu"] == "1"
+
+
+def test_the_login_of_a_proxy_is_mounted_in_drivers_and_executors() -> None:
+    section = {"url": "http://proxy:3128", "credentials": {"secret": "proxy-login"}}
+    found = accepted({"spec.s3.proxy": section})
+    assert "proxy-login" in executor_secret_names(found)
+    assert "proxy-login" in secret_names(found)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from sink_job.api.parser import load_sink
 from sink_job.api.spec import Sink
 from sink_job.driver.secret_registry import Redactor, secrets_of
+from tests.support.login_proxy import PASSWORD, USER, login_secret
 
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
@@ -86,6 +89,16 @@ def test_the_keys_of_a_registry_of_aws_glue_are_redacted(tmp_path: Path) -> None
         (tmp_path / key).write_text(value)
     registry = "registry: {type: Glue, region: eu-central-1, credentials: {secret: keys}}"
     assert secrets_of(sink_with("", converter=f"converter: Avro, {registry}"), {"keys": tmp_path}, {}) == ["sk", "st"]
+
+
+def test_the_password_of_a_proxy_is_redacted_as_it_is_in_urls_and_in_headers(tmp_path: Path) -> None:
+    login_secret(tmp_path)
+    sink = sink_with("", 'proxy: {url: "http://proxy:3128", credentials: {secret: login}}')
+    redact = Redactor()
+    redact.hide(secrets_of(sink, {"login": tmp_path}, {}))
+    header = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    url = f"http://{USER}:{quote(PASSWORD, safe='')}@proxy"
+    assert redact(f"{PASSWORD}, {url}, {header}") == f"[hidden], http://{USER}:[hidden]@proxy, [hidden]"
 
 
 def test_a_missing_secret_file_adds_no_secret() -> None:

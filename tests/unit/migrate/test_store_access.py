@@ -1,4 +1,4 @@
-"""The role that a connector assumes."""
+"""The role that a connector assumes, and its proxy."""
 
 from __future__ import annotations
 
@@ -39,3 +39,28 @@ def test_a_role_that_is_none_is_reported(arn: str) -> None:
 
 def test_the_settings_of_a_provider_of_one_s_own_are_no_role() -> None:
     assert "assumeRole" not in s3_of({**ROLE, PROVIDER: "com.example.AssumeRole"})
+
+
+def test_a_proxy_with_a_login_names_a_secret_and_no_password() -> None:
+    login = {"s3.proxy.user": "squid", "s3.proxy.password": "hunter2hunter2"}
+    found = s3_of({"s3.proxy.url": "https://proxy:3128", **login})
+    assert found["proxy"] == {"url": "https://proxy:3128", "credentials": {"secret": "flights-proxy"}}
+
+
+@pytest.mark.parametrize(
+    ("url", "written"), [("http://proxy", "http://proxy:80"), ("https://proxy/", "https://proxy:443")]
+)
+def test_a_proxy_without_a_port_has_that_of_its_scheme(url: str, written: str) -> None:
+    assert s3_of({"s3.proxy.url": url})["proxy"] == {"url": written}
+
+
+@pytest.mark.parametrize("url", ["proxy:3128", "http://u:hunter2@proxy:1", "${env:PROXY}"])
+def test_a_proxy_that_is_none_is_reported_without_its_url(url: str) -> None:
+    assert "proxy" not in s3_of({"s3.proxy.url": url})
+    (finding,) = findings_of({"s3.proxy.url": url})
+    assert "hunter2" not in finding
+
+
+def test_a_login_without_a_proxy_and_half_a_login_have_no_effect() -> None:
+    assert "proxy" not in s3_of({"s3.proxy.user": "squid"})
+    assert s3_of({"s3.proxy.url": "http://proxy:1", "s3.proxy.user": "squid"})["proxy"] == {"url": "http://proxy:1"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 from sink_job.api.field_types import TextValidator
 
@@ -26,6 +27,31 @@ def check_session_name(text: str) -> None:
         raise ValueError("is not the name of a session: AWS allows 2 to 64 letters, digits and _ + = , . @ -")
 
 
+def check_proxy_url(text: str) -> None:
+    """Checks the URL of a proxy: scheme, host and port, without a login."""
+    message = "is not the URL of a proxy: use http://host:port or https://host:port"
+    if len(text) > 512:
+        raise ValueError("is longer than 512 characters")
+    try:
+        url = urlsplit(text)
+        port = url.port
+    except ValueError:
+        raise ValueError(message) from None
+    if url.username is not None or url.password is not None:
+        raise ValueError("contains a login: put it into a secret and reference it in spec.s3.proxy.credentials")
+    if url.scheme not in ("http", "https") or not url.hostname or not port:
+        raise ValueError(message)
+    if url.path not in ("", "/") or url.query or url.fragment or any(each.isspace() for each in text):
+        raise ValueError(message)
+
+
+def check_no_proxy(text: str) -> None:
+    """Checks a host, a domain, an IP address or a network."""
+    if not re.fullmatch(_NO_PROXY, text):
+        raise ValueError("is not a host, domain, IP address or network: use example.com or 10.0.0.0/8")
+
+
+_NO_PROXY: Final = r"[A-Za-z0-9.:_-]{1,253}(/[0-9]{1,3})?"
 _ROLE_ARN: Final = r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[a-zA-Z0-9_+=,.@/-]{1,512}"
 _EXTERNAL_ID: Final = r"[a-zA-Z0-9_+=,.@:/-]{2,1224}"
 _SESSION_NAME: Final = r"[a-zA-Z0-9_+=,.@-]{2,64}"
@@ -36,3 +62,5 @@ ExternalId = Annotated[
 SessionName = Annotated[
     str, TextValidator(check_session_name, {"pattern": "^[a-zA-Z0-9_+=,.@-]+$", "minLength": 2, "maxLength": 64})
 ]
+ProxyUrl = Annotated[str, TextValidator(check_proxy_url, {"pattern": "^https?://", "maxLength": 512})]
+NoProxy = Annotated[str, TextValidator(check_no_proxy, {"pattern": f"^{_NO_PROXY}$", "minLength": 1, "maxLength": 257})]

@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from sink_job.api.sections.aws_types import check_external_id, check_role_arn, check_session_name
+from sink_job.api.aws_types import (
+    check_external_id,
+    check_no_proxy,
+    check_proxy_url,
+    check_role_arn,
+    check_session_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,6 +22,10 @@ from sink_job.api.sections.aws_types import check_external_id, check_role_arn, c
         (check_external_id, "partner:7/x"),
         (check_session_name, "s3sink"),
         (check_session_name, "a" * 64),
+        (check_proxy_url, "http://proxy:3128"),
+        (check_proxy_url, "https://[fd00::1]:443/"),
+        (check_no_proxy, ".example.com"),
+        (check_no_proxy, "fd00::/8"),
     ],
 )
 def test_texts_that_aws_accepts_are_accepted(check: Callable[[str], None], text: str) -> None:
@@ -29,6 +39,15 @@ def test_texts_that_aws_accepts_are_accepted(check: Callable[[str], None], text:
         (check_external_id, "x", "is not an external id"),
         (check_session_name, "a b", "is not the name of a session"),
         (check_session_name, "a" * 65, "is not the name of a session"),
+        (check_proxy_url, "proxy:3128", "is not the URL of a proxy"),
+        (check_proxy_url, "http://proxy", "is not the URL of a proxy"),
+        (check_proxy_url, "socks5://proxy:1080", "is not the URL of a proxy"),
+        (check_proxy_url, "http://proxy:3128/path", "is not the URL of a proxy"),
+        (check_proxy_url, "http://u:hunter2@proxy:3128", "contains a login: put it into a secret"),
+        (check_proxy_url, f"http://{'a' * 512}:1", "is longer than 512 characters"),
+        (check_proxy_url, "http://proxy:x", "is not the URL of a proxy"),
+        (check_no_proxy, "*.example.com", "is not a host, domain"),
+        (check_no_proxy, "a b", "is not a host, domain"),
     ],
 )
 def test_other_texts_are_rejected_with_what_is_allowed(check: Callable[[str], None], text: str, message: str) -> None:
