@@ -68,7 +68,7 @@ class Operator(Process):
             return super()._start(command, log, env, cwd)
         return forked(_main, command, imports=_IMPORTS, log=log, env=env, cwd=cwd)
 
-    def wait_ready(self, seconds: float = 30) -> None:
+    def wait_ready(self, seconds: float = 60) -> None:
         """Returns when it has read its lists and works; `ServerFailedError` with its log otherwise."""
         wait_until(lambda: self._status("/readyz") == 200, f"{self}: ready", seconds=seconds, unless=self.failed)
 
@@ -106,7 +106,7 @@ class Operator(Process):
 
     def _get(self, path: str) -> urllib3.BaseHTTPResponse:
         address = f"http://127.0.0.1:{self.port or 1}{path}"
-        return urllib3.request("GET", address, timeout=5, retries=False)
+        return urllib3.request("GET", address, timeout=20, retries=False)
 
 
 def _main(argv: Sequence[str]) -> int:

@@ -155,7 +155,7 @@ class Kube:
         return self.request("DELETE", self._path(kind, name, None), body)
 
     def wait(
-        self, kind: str, name: str, is_so: Callable[[Json], object], *, seconds: float = 20, what: str = ""
+        self, kind: str, name: str, is_so: Callable[[Json], object], *, seconds: float = 60, what: str = ""
     ) -> Json:
         """The object as soon as it is there and `is_so`; `ServerFailedError` when not in time."""
         seen: Json = {}
@@ -168,7 +168,7 @@ class Kube:
         wait_until(holds, what or f"{kind} {name}", seconds=seconds)
         return dict(seen)
 
-    def wait_gone(self, kind: str, name: str, *, uid: str | None = None, seconds: float = 20) -> None:
+    def wait_gone(self, kind: str, name: str, *, uid: str | None = None, seconds: float = 60) -> None:
         """Returns when there is no such object any more (or, with `uid`, not that one).
 
         Raises `ServerFailedError` after `seconds`, with the finalizers and conditions that the object still has.

@@ -96,7 +96,7 @@ class NodeNamespaces:
         process = Process(command, log=self._folder / "namespaces.log", cwd=self._folder)
         self._process = process
         try:
-            wait_until(self._is_up, "namespaces", seconds=10, unless=process.failed)
+            wait_until(self._is_up, "namespaces", seconds=60, unless=process.failed)
             self._connect()
             self._cover()
             _make_cgroup(self.cgroup)
@@ -234,7 +234,7 @@ def _remove_cgroup(name: str) -> None:
         return not any(top.exists() for top in left)
 
     with contextlib.suppress(ServerFailedError):
-        wait_until(gone, f"control group {name} gone", seconds=10)
+        wait_until(gone, f"control group {name} gone", seconds=60)
 
 
 def _program(name: str) -> str:

@@ -76,6 +76,10 @@ class Release:
         answer = self.kube.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
         return bool(answer["status"]["allowed"])
 
+    def wait_may(self, account: str, verb: str, resource: str, **where: str) -> None:
+        """Returns when a service account may do something: RBAC follows a binding after a moment."""
+        wait_until(lambda: self.may(account, verb, resource, **where), f"{account} may {verb} {resource}", seconds=60)
+
 
 @pytest.fixture
 def release(helm: Helm, control_plane: Cluster) -> Iterator[Release]:
@@ -149,12 +153,12 @@ def test_the_role_of_drivers_stays_after_the_release_and_is_adopted_by_the_next(
 
 def test_the_operator_may_make_what_sinks_need_everywhere_and_read_no_secret(release: Release) -> None:
     release.install(*OFF)
-    may = release.may
+    may, wait_may = release.may, release.wait_may
     account = "s3sink-operator"
-    assert may(account, "create", "pods", namespace="anywhere")
-    assert may(account, "patch", "pods/resize", namespace="anywhere")
-    assert may(account, "patch", "s3sinks/status", group="s3sink.io", namespace="anywhere")
-    assert may(account, "update", "leases", group="coordination.k8s.io", namespace=release.namespace, name=account)
+    wait_may(account, "create", "pods", namespace="anywhere")
+    wait_may(account, "patch", "pods/resize", namespace="anywhere")
+    wait_may(account, "patch", "s3sinks/status", group="s3sink.io", namespace="anywhere")
+    wait_may(account, "update", "leases", group="coordination.k8s.io", namespace=release.namespace, name=account)
     assert not may(account, "update", "leases", group="coordination.k8s.io", namespace="anywhere", name=account)
     assert not may(account, "get", "secrets", namespace="anywhere")
     assert not may(account, "get", "pods/proxy", namespace="anywhere")
@@ -164,7 +168,7 @@ def test_the_operator_may_make_what_sinks_need_everywhere_and_read_no_secret(rel
 def test_the_operator_binds_the_drivers_role_and_no_other(release: Release) -> None:
     release.install(*OFF)
     asked = {"group": "rbac.authorization.k8s.io", "namespace": "anywhere"}
-    assert release.may("s3sink-operator", "bind", "clusterroles", name=release.namespace, **asked)
+    release.wait_may("s3sink-operator", "bind", "clusterroles", name=release.namespace, **asked)
     assert not release.may("s3sink-operator", "bind", "clusterroles", name="cluster-admin", **asked)
 
 
@@ -172,9 +176,9 @@ def test_with_namespaces_the_operator_may_do_nothing_elsewhere(release: Release)
     release.install(*OFF, "--set", f"watch.namespaces={{{release.namespace}}}")
     asked = {"group": "rbac.authorization.k8s.io", "name": release.namespace}
     for verb, resource, more in (("create", "pods", {}), ("bind", "clusterroles", asked)):
-        assert release.may("s3sink-operator", verb, resource, namespace=release.namespace, **more)
+        release.wait_may("s3sink-operator", verb, resource, namespace=release.namespace, **more)
         assert not release.may("s3sink-operator", verb, resource, namespace="elsewhere", **more)
-    assert release.may("s3sink-operator", "list", "nodes", namespace="")
+    release.wait_may("s3sink-operator", "list", "nodes", namespace="")
 
 
 def test_everything_that_needs_no_other_operator_is_accepted(release: Release) -> None:
@@ -214,6 +218,7 @@ def test_the_operator_runs_a_sink_with_arguments_and_permissions_of_the_chart(
     (tmp_path / "config.yaml").write_text(kube.get("ConfigMap", "s3sink-operator-config")["data"]["config.yaml"])
     mounted = "/etc/s3sink-operator/config.yaml"
     arguments = [word.replace(mounted, str(tmp_path / "config.yaml")) for word in pod["containers"][0]["args"]]
+    release.wait_may(pod["serviceAccountName"], "list", "s3sinks", group="s3sink.io", namespace=release.namespace)
     with operator(arguments, control_plane.kubeconfig(account), tmp_path / "log"):
         kube.create(sink)
         kube.wait(

@@ -48,4 +48,4 @@ def test_an_action_of_argo_cd_pauses_a_sink_which_is_suspended_then(sink: Operat
     sink.started()
     made = argocd.act(sink.sink, "pause")
     sink.kube.patch("S3Sink", SINK, {"metadata": {"annotations": made["metadata"]["annotations"]}})
-    wait_until(lambda: argocd.health(sink.sink)["status"] == "Suspended", "suspended", seconds=20)
+    wait_until(lambda: argocd.health(sink.sink)["status"] == "Suspended", "suspended", seconds=60)

@@ -83,7 +83,7 @@ def test_a_service_account_has_the_permissions_of_rbac_only(control_plane: Clust
 
     reader = control_plane.client(control_plane.service_account(namespace, "reader")).within(namespace)
 
-    wait_until(lambda: _allowed(lambda: reader.items("ConfigMap")), "RBAC", seconds=10)
+    wait_until(lambda: _allowed(lambda: reader.items("ConfigMap")), "RBAC", seconds=60)
     with pytest.raises(ApiError, match="cannot list resource"):
         reader.items("Pod")
 
@@ -374,7 +374,7 @@ class Watch:
             self.broken.set()
 
     def wait(self, *names: str) -> None:
-        wait_until(lambda: self.seen == [*names], f"{names} seen", seconds=10)
+        wait_until(lambda: self.seen == [*names], f"{names} seen", seconds=60)
 
 
 @pytest.fixture
@@ -405,7 +405,7 @@ def test_a_watch_is_broken_in_the_middle(kube: Kube, faults: KubeFaults, watched
     kube.create(config_map("a"))
     watched.wait("a")
     faults.break_watches()
-    assert watched.broken.wait(10)
+    assert watched.broken.wait(60)
 
 
 def _allowed(do: Callable[[], object]) -> bool:

@@ -58,7 +58,7 @@ def read(kube: Kube, version: str, name: str) -> Json:
 def sinks(control_plane: Cluster, kube: Kube) -> Iterator[Kube]:
     """The API server with both versions, v1alpha1 stored."""
     control_plane.install_crd(definition(stored="v1alpha1"))
-    wait_until(lambda: serves_both(kube), "both versions served", seconds=20)
+    wait_until(lambda: serves_both(kube), "both versions served", seconds=60)
     yield kube
     kube.delete("CustomResourceDefinition", NAME)
     control_plane.wait_crd_gone(NAME)

@@ -67,9 +67,9 @@ def test_a_driver_that_may_not_create_executors_is_not_ready_until_it_may(sink: 
         }
     )
     with_executor(sink)
-    wait_until(lambda: denial() is None, "the permission", seconds=20)
+    wait_until(lambda: denial() is None, "the permission", seconds=60)
     sink.kube.delete("ClusterRole", "s3sink-driver")  # as `helm uninstall` would, without its resource policy
-    wait_until(lambda: denial() is not None, "the denial", seconds=20)
+    wait_until(lambda: denial() is not None, "the denial", seconds=60)
     found = denial()
     assert found is not None
     assert 'clusterrole.rbac.authorization.k8s.io "s3sink-driver" not found' in found

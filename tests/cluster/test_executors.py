@@ -140,7 +140,7 @@ def test_the_number_of_executors_follows_the_active_topic_partitions_in_both_dir
     application.assert_same_driver()
     application.sink.wait(is_ready, "Ready")
     # The operator queues an event after the change that it is about.
-    wait_until(lambda: application.directions() == {"grow", "shrink"}, "events of both directions", seconds=20)
+    wait_until(lambda: application.directions() == {"grow", "shrink"}, "events of both directions", seconds=60)
 
 
 def test_an_executor_that_its_node_cannot_resize_is_replaced_and_the_driver_is_kept(

@@ -57,7 +57,7 @@ def test_kube_state_metrics_has_the_metrics_of_the_operator(
     sink: Operated, everywhere: Operator, namespace: str, port: int
 ) -> None:
     def both() -> tuple[Samples, Samples]:
-        text = urllib3.request("GET", f"http://{LOOPBACK}:{port}/metrics", timeout=10).data.decode()
+        text = urllib3.request("GET", f"http://{LOOPBACK}:{port}/metrics", timeout=60).data.decode()
         return samples(text, namespace), samples(everywhere.metrics(), namespace)
 
     def are_equal() -> bool:
@@ -72,7 +72,7 @@ def test_kube_state_metrics_has_the_metrics_of_the_operator(
             sink.harness.fail(DRIVER, end.exit_code, message)
             sink.wait_reason("BucketNotFound")
         try:
-            wait_until(are_equal, "the same metrics", seconds=20)
+            wait_until(are_equal, "the same metrics", seconds=60)
         except Exception:
             theirs, ours = both()
             assert theirs == ours

@@ -42,9 +42,10 @@ def test_status_shows_lag_and_memory_of_one_sink_and_of_all(sink: Operated, kube
     text = kubectl("status", SINK).stdout
     assert "Ready:         True for" in text
     assert "Lag:           1,234 records" in text
+    before = sink.status
     everywhere = json.loads(kubectl("status", "--all-namespaces", "-o", "json").stdout)["items"]
     (found,) = [each for each in everywhere if each["namespace"] == sink.kube.namespace]
-    assert found["status"] == sink.status
+    assert found["status"] in (before, sink.status), "the operator may write it meanwhile"
     assert found["upToDate"] is True
 
 

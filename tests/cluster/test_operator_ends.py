@@ -138,7 +138,7 @@ def test_edited_or_deleted_children_are_restored(sink: Operated) -> None:
     before = sink.snapshot()
     sink.kube.patch("ConfigMap", CHILD, {"data": {"sink.yaml": "nothing"}})
     sink.kube.delete("ServiceAccount", CHILD)
-    wait_until(lambda: sink.snapshot() == before, "the children are as they were", seconds=20)
+    wait_until(lambda: sink.snapshot() == before, "the children are as they were", seconds=60)
 
 
 def test_of_two_conflicting_sinks_one_runs(sink: Operated) -> None:
@@ -164,7 +164,7 @@ def test_an_edit_of_an_older_sink_does_not_end_a_running_one(sink: Operated) -> 
     sink.apply()
     found = sink.wait_reason("Conflict")
     assert f"belongs to the sink {sink.kube.namespace}/younger, which had it first" in found["message"]
-    sink.kube.wait_gone("Pod", DRIVER, seconds=30)
+    sink.kube.wait_gone("Pod", DRIVER, seconds=60)
     assert sink.kube.get("Pod", names.driver_pod_name("younger"))["metadata"]["uid"] == younger["metadata"]["uid"]
 
 
@@ -273,7 +273,7 @@ def test_a_sink_is_removed_with_its_terminating_namespace(sink: Operated, policy
     sink.started(deletionPolicy=policy)
     sink.kube.delete("Namespace", str(sink.kube.namespace))
     sink.kube.delete("S3Sink", SINK)
-    wait_until(lambda: sink.kube.find("S3Sink", SINK) is None, "the sink is gone", seconds=30)
+    wait_until(lambda: sink.kube.find("S3Sink", SINK) is None, "the sink is gone", seconds=60)
 
 
 def test_a_driver_publishes_at_sigterm_in_a_terminating_namespace(sink: Operated, reports: ReportServer) -> None:
@@ -284,13 +284,13 @@ def test_a_driver_publishes_at_sigterm_in_a_terminating_namespace(sink: Operated
     sink.harness.stick(DRIVER)
     sink.kube.delete("Namespace", str(sink.kube.namespace))
     sink.kube.delete("Pod", DRIVER)
-    wait_until(lambda: asked[-1:] == ["atStop=Publish"], "the driver is asked to publish", seconds=20)
+    wait_until(lambda: asked[-1:] == ["atStop=Publish"], "the driver is asked to publish", seconds=60)
     assert "publishes the open objects" in sink.wait_reason("NamespaceTerminating")["message"]
     sink.harness.succeed(DRIVER, FinalReport(published=True).termination_message())
     sink.wait(lambda found: found["status"].get("published"), "the publication is in the status")
     sink.harness.remove(DRIVER)
     sink.kube.delete("S3Sink", SINK)
-    wait_until(lambda: sink.kube.find("S3Sink", SINK) is None, "the sink is gone", seconds=30)
+    wait_until(lambda: sink.kube.find("S3Sink", SINK) is None, "the sink is gone", seconds=60)
     ended = [each for each in sink.events() if each["reason"] == "FinalizerRemoved"]
     assert [each["message"] for each in ended] in ([], ["no objects are open"])  # no event in a terminating namespace
 
@@ -300,7 +300,7 @@ def test_a_restart_does_not_publish(sink: Operated, reports: ReportServer) -> No
     asked = reports.queries[pod["status"]["podIP"]]
     sink.harness.stick(DRIVER)
     sink.annotate(restart="now")
-    wait_until(lambda: asked[-1:] == ["atStop=Exit"], "the driver is asked to exit", seconds=20)
+    wait_until(lambda: asked[-1:] == ["atStop=Exit"], "the driver is asked to exit", seconds=60)
     assert "atStop=Publish" not in asked
     sink.harness.end(DRIVER)
     sink.next_driver(pod)

@@ -105,7 +105,7 @@ class Place:
             wait_until(
                 lambda right=right: self._may(right) is (right not in taken),  # type: ignore[misc]
                 f"{right} is {'taken' if right in taken else 'given'}",
-                seconds=20,
+                seconds=60,
             )
 
     def begin(self, *flags: str) -> Operator:
@@ -307,7 +307,7 @@ def test_a_missing_permission_of_the_operator_is_named(place: Place, case: Case)
     place.without(case.right)
     process = case.life(place)
     if case.kind == "log":
-        wait_until(lambda: any(case.says in each for each in process.troubles()), f"log: {case.says}", seconds=30)
+        wait_until(lambda: any(case.says in each for each in process.troubles()), f"log: {case.says}", seconds=60)
         return
 
     def is_reported(sink: Json) -> bool:

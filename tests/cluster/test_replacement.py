@@ -72,7 +72,7 @@ def test_a_driver_is_kept_if_a_quota_has_no_room_for_the_larger_one(sink: Operat
     rejected = is_kept(sink, driver)
     assert rejected["reason"] == "QuotaExceeded"
     assert "exceeded quota: small" in rejected["message"]
-    wait_until(lambda: "WriteRejected" in {each["reason"] for each in sink.events()}, "the event", seconds=10)
+    wait_until(lambda: "WriteRejected" in {each["reason"] for each in sink.events()}, "the event", seconds=60)
 
 
 def test_a_driver_is_replaced_if_the_quota_has_room_for_the_larger_one_without_it(sink: Operated) -> None:

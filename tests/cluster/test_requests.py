@@ -80,7 +80,7 @@ def test_offsets_of_a_stopped_sink_are_reset_after_open_objects_are_published(si
     assert (result["phase"], result["generation"], result["topicsDir"]) == ("Completed", 2, "topics/generation=2")
     assert result["recopiedOffsets"] == 100
     assert result["partitions"] == [{"topic": "flights", "partition": 0, "offset": 0}]
-    wait_until(lambda: any(each["reason"] == "OffsetsReset" for each in sink.events()), "an event of it", seconds=20)
+    wait_until(lambda: any(each["reason"] == "OffsetsReset" for each in sink.events()), "an event of it", seconds=60)
 
 
 def test_a_reset_runs_once_and_the_sink_runs_again(sink: Operated, tasks: Tasks) -> None:

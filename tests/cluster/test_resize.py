@@ -89,7 +89,7 @@ def test_a_running_driver_gets_more_memory_without_a_restart(sink: Operated, beg
     assert managers == {names.FIELD_MANAGER}
     assert changed(found)["reason"].startswith("grow: ")
     assert parse_size(found["status"]["memory"]["current"]) == limit(pod) == has(pod)
-    wait_until(lambda: event_count(sink, "MemoryResized") == 1, "one event", seconds=10)
+    wait_until(lambda: event_count(sink, "MemoryResized") == 1, "one event", seconds=60)
     sink.annotate(look="again")
     sink.wait(is_ready, "Ready")
     assert len(sink.status["memory"]["changeTimes"]) == 1
@@ -154,7 +154,7 @@ def test_an_infeasible_resize_restarts_the_driver_with_more_memory(
     assert "node has 2Gi in all" in found["status"]["attempts"][1]["message"]
     assert found["status"]["attempts"][1]["reason"] == "MemoryChanged"
     assert parse_size(found["status"]["memory"]["current"]) == limit(after)
-    wait_until(lambda: event_count(sink, "MemoryChanged") == 1, "one event of the restart", seconds=10)
+    wait_until(lambda: event_count(sink, "MemoryChanged") == 1, "one event of the restart", seconds=60)
     assert event_count(sink, "MemoryResized") == 1
 
 
@@ -240,7 +240,7 @@ def test_a_driver_whose_resize_an_admission_policy_denies_keeps_running(
     """With the status 422, as for a pod that cannot be resized. The next pod would be denied, too."""
     begin()
     driver = sink.started()
-    wait_until(lambda: is_denied(sink.kube), "the admission policy", seconds=30)
+    wait_until(lambda: is_denied(sink.kube), "the admission policy", seconds=60)
     sink.harness.report(DRIVER, report(memory=HUNGRY))
     found = sink.wait(lambda found: condition(found, "WriteRejected"), "the condition WriteRejected")
     assert "no more memory here" in condition(found, "WriteRejected")["message"]

@@ -60,7 +60,7 @@ class Fleet:
 
     def wait(self, is_so: object, what: str) -> None:
         assert callable(is_so)
-        wait_until(is_so, what, seconds=40)
+        wait_until(is_so, what, seconds=60)
 
 
 def image_of(pod: Json) -> str:
@@ -100,7 +100,7 @@ def test_a_broken_default_image_halts_the_rollout_and_a_rollback_recovers(fleet:
         lambda: sorted(each["involvedObject"]["name"] for each in halted_events(fleet)) == sorted(others),
         "events",
     )
-    assert any("is halted with 2 sinks pending" in line for line in second.troubles())
+    fleet.wait(lambda: any("is halted with 2 sinks pending" in line for line in second.troubles()), "its log")
     assert metric(third, "rollout_halted") == metric(third, "rollout_pending_sinks") == 0
     second.terminate()
 

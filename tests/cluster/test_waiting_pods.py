@@ -33,7 +33,7 @@ def test_a_missing_secret_is_named_and_the_sink_starts_once_it_exists(sink: Oper
     sink.kube.create(
         {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "mount"}, "involvedObject": about} | event
     )
-    ready = sink.wait_reason("SecretNotFound", seconds=40)
+    ready = sink.wait_reason("SecretNotFound", seconds=60)
     assert f"Secret s3-login not found in namespace {sink.kube.namespace}" in ready["message"]
     assert condition(sink.sink, "Stalled")["status"] == "True"
     sink.starts(DRIVER)

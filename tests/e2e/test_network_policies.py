@@ -76,7 +76,7 @@ def test_a_sink_runs_behind_the_policies_of_the_chart_and_other_traffic_is_rejec
             sink.wait_arrived()
             allowed, rejected = _flows(sink, pods, listening)
             wait_until(lambda: not _connected(site, rejected), f"no flow of {rejected}", seconds=60)
-            assert [flow for flow in allowed if flow not in _connected(site, allowed)] == []
+            wait_until(lambda: _connected(site, allowed) == {*allowed}, f"all of {allowed}", seconds=60)
             sink.produce(700)
             sink.wait_arrived()
             _delete_policies(site, namespace)

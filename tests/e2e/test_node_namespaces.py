@@ -74,11 +74,11 @@ def test_a_killed_run_leaves_neither_process_nor_mount_nor_address(tmp_path: Pat
     log = tmp_path / "run.log"
     process = Process([sys.executable, "-c", _KILLED, tmp_path], log=log, cwd=Path.cwd())
     try:
-        wait_until(lambda: log.read_text().strip().isdigit(), "namespaces", seconds=20, unless=process.failed)
+        wait_until(lambda: log.read_text().strip().isdigit(), "namespaces", seconds=60, unless=process.failed)
         addresses = Addresses(int(log.read_text()))
         assert _links(addresses.link)
         process.kill_alone()
-        wait_until(lambda: not _links(addresses.link), "its network gone", seconds=10)
+        wait_until(lambda: not _links(addresses.link), "its network gone", seconds=60)
     finally:
         process.kill()
     assert str(tmp_path) not in Path("/proc/mounts").read_text()
@@ -93,7 +93,7 @@ def test_what_runs_in_the_namespaces_ends_with_them(tmp_path: Path) -> None:
     inside.start()
     sleeper = Process(inside.inside("sleep", "600"), log=tmp_path / "sleep.log")
     inside.kill()
-    assert sleeper.wait(10) != 0
+    assert sleeper.wait(60) != 0
 
 
 def _links(name: str) -> bool:

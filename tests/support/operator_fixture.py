@@ -31,6 +31,8 @@ SPEC: Json = {
 }
 CHILDREN = ("ConfigMap", "ServiceAccount")
 """The objects beside the pods in Local mode."""
+WAIT_SECONDS = 60.0
+"""How long a test waits for a state: far longer than it takes on a machine with other work."""
 
 
 def manifest(name: str = SINK, **spec: Any) -> Json:
@@ -114,17 +116,17 @@ class Operated:
     def status(self) -> Json:
         return dict(self.sink.get("status", {}))
 
-    def wait(self, is_so: Callable[[Json], object], what: str = "", *, seconds: float = 20) -> Json:
+    def wait(self, is_so: Callable[[Json], object], what: str = "", *, seconds: float = WAIT_SECONDS) -> Json:
         """The sink as soon as it `is_so`; the error contains its last status."""
         try:
             return self.kube.wait("S3Sink", SINK, is_so, seconds=seconds, what=what)
         except ServerFailedError as error:
             raise AssertionError(f"{error}; the status is {self.status}") from error
 
-    def wait_ready(self, *, seconds: float = 20) -> Json:
+    def wait_ready(self, *, seconds: float = WAIT_SECONDS) -> Json:
         return self.wait(is_ready, "Ready", seconds=seconds)
 
-    def wait_reason(self, reason: str, *, seconds: float = 20) -> Json:
+    def wait_reason(self, reason: str, *, seconds: float = WAIT_SECONDS) -> Json:
         """The condition Ready, once it has this reason."""
         return condition(self.wait(reason_is(reason), reason, seconds=seconds), "Ready")
 
@@ -157,7 +159,7 @@ class Operated:
         ]
         return [f"{kind}/{name}" for kind, name in found if self.kube.find(kind, name)]
 
-    def wait_gone(self, *, seconds: float = 30) -> None:
+    def wait_gone(self, *, seconds: float = WAIT_SECONDS) -> None:
         """Returns when nothing of the sink is left."""
         wait_until(lambda: not self.left(), "nothing is left of the sink", seconds=seconds)
 
