@@ -132,7 +132,7 @@ class SinkCommand:
             process.kill()
 
     @staticmethod
-    def wait_for(is_so: Callable[[], bool], what: str, process: Process, seconds: float = 120) -> None:
+    def wait_for(is_so: Callable[[], bool], what: str, process: Process, seconds: float = 300) -> None:
         """Waits until `is_so` holds. Raises `ServerFailedError` on timeout or when the process has ended."""
         wait_until(is_so, what, seconds=seconds, unless=process.failed)
 

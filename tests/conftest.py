@@ -240,6 +240,22 @@ def sink_of(tmp_path: Path, sink_imports: Sequence[str]) -> Iterator[SinkFactory
         yield make
 
 
+@pytest.fixture
+def sink_here(tmp_path: Path, sink_imports: Sequence[str], spark: SparkContext) -> Iterator[SinkFactory]:
+    """As `sink_of`, for commands that run until they end: in this process, on the shared Spark."""
+    from tests.support.command_here import CommandHere
+
+    with ExitStack() as stack:
+
+        def make(document: Mapping[str, Any]) -> SinkCommand:
+            folder = tmp_path / f"sink-{document['metadata']['name']}-{uuid.uuid4().hex[:4]}"
+            command = CommandHere(spark, folder, short_run(document), imports=sink_imports)
+            stack.callback(command.kill)
+            return command
+
+        yield make
+
+
 @pytest.fixture(scope="session")
 def spark_working_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The working directory of the shared Spark; nothing is written to it."""

@@ -239,7 +239,7 @@ def test_after_sigterm_during_an_upload_the_run_exits_with_0_and_the_next_run_is
     s3: S3Server,
     bucket: str,
     s3_proxy: FaultProxy,
-    sink_of: SinkFactory,
+    sink_here: SinkFactory,
 ) -> None:
     topics.create(topic)
     topics.produce_values(topic, values(25))
@@ -250,7 +250,7 @@ def test_after_sigterm_during_an_upload_the_run_exits_with_0_and_the_next_run_is
         bucket=bucket,
         rotation={"flushSize": 10},
     )
-    sink = sink_of(manifest("stopped", spec))
+    sink = sink_here(manifest("stopped", spec))
     process = sink.start("run")
     hold = Hold()
     rule = s3_proxy.when(kind("UploadPart", key="+0+"), hold)

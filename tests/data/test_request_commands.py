@@ -32,7 +32,7 @@ def termination_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def written(
-    kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket: str, sink_of: SinkFactory
+    kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket: str, sink_here: SinkFactory
 ) -> SinkCommand:
     """100 records of one partition, 90 of them in objects and 10 in an open one."""
     topics.create(topic)
@@ -40,7 +40,7 @@ def written(
     spec = local_spec(
         bootstrap=kafka.bootstrap, topics=[topic], endpoint=s3.endpoint, bucket=bucket, rotation={"flushSize": 30}
     )
-    sink = sink_of(manifest("written", spec))
+    sink = sink_here(manifest("written", spec))
     sink.must("run", "--until-caught-up")
     return sink
 

@@ -108,7 +108,7 @@ def scenario(
     s3: S3Server,
     bucket: str,
     s3_proxy: FaultProxy,
-    sink_of: SinkFactory,
+    sink_here: SinkFactory,
 ) -> Iterator[Scenario]:
     """`scenarios` sets the start offset and the limits of its rounds."""
     start: int
@@ -129,7 +129,7 @@ def scenario(
         rounds=rounds,
         s3={"partSize": PART_BYTES},
     )
-    yield Scenario(start, topic, topics, s3, bucket, s3_proxy, sink_of(manifest("scenario", spec)), group)
+    yield Scenario(start, topic, topics, s3, bucket, s3_proxy, sink_here(manifest("scenario", spec)), group)
     topics.delete(topic)
 
 

@@ -261,7 +261,7 @@ def test_a_resumed_command_exits_with_3_after_another_one_took_over(
     s3: S3Server,
     bucket: str,
     s3_proxy: FaultProxy,
-    sink_of: SinkFactory,
+    sink_here: SinkFactory,
 ) -> None:
     topics.create(topic)
     topics.produce_values(topic, (b'{"n":%d}' % n for n in range(25)))
@@ -275,7 +275,7 @@ def test_a_resumed_command_exits_with_3_after_another_one_took_over(
             rotation={"flushSize": 10},
             rounds={"minBytes": 0, "maxDelay": "100ms"},
         )
-        return sink_of(manifest("twice", spec))
+        return sink_here(manifest("twice", spec))
 
     hold = Hold()
     rule: Rule = s3_proxy.when(kind("CompleteMultipartUpload", key="+0+"), hold)

@@ -20,7 +20,7 @@ SinkFactory = Callable[[Mapping[str, Any]], SinkCommand]
 
 @pytest.fixture
 def written(
-    kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket: str, sink_of: SinkFactory
+    kafka: KafkaBroker, topics: Topics, s3: S3Server, topic: str, bucket: str, sink_here: SinkFactory
 ) -> tuple[SinkCommand, str, str]:
     """Two published partitions: plain records in one, committed and aborted transactions in the other."""
     topics.create(topic, partitions=2)
@@ -37,7 +37,7 @@ def written(
         rotation={"flushSize": 30},
         partitioner={"type": "Field", "fields": ["kind"]},
     )
-    sink = sink_of(manifest("verified", spec))
+    sink = sink_here(manifest("verified", spec))
     sink.catch_up()
     return sink, topic, bucket
 

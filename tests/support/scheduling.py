@@ -26,10 +26,16 @@ SHARED_SPARK = frozenset(
         "reader_groups",
         "reader_records",
         "rejected_share",
+        "request_commands",
+        "scenarios",
         "schema_registry",
+        "two_drivers",
+        "verify_command",
     )
 )
-"""The files that use the `spark` fixture. A session and the first read take 15 s of CPU time in each worker."""
+"""The files that use the `spark` fixture, also through `spark_fixture` or `sink_here`.
+
+A session and the first read take 15 s of CPU time in each worker."""
 
 SHARED_NODE = frozenset(f"tests/e2e/test_{name}.py" for name in ("on_a_node", "network_policies"))
 """The files that use the `site` fixture: a node with the operator."""

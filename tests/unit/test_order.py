@@ -24,7 +24,10 @@ def test_the_files_with_the_shared_spark_session_stay_with_one_worker() -> None:
     using = {
         path.relative_to(TESTS.parent).as_posix()
         for path in TESTS.rglob("test_*.py")
-        if re.search(r"[( ](spark_fixture: Spark\w+|spark: SparkContext|sql: SparkSession)[,)]", path.read_text())
+        if re.search(
+            r"[( ](spark_fixture: Spark\w+|spark: SparkContext|sql: SparkSession|sink_here: SinkFactory)[,)\n]",
+            path.read_text(),
+        )
     }
     assert {file for file in using if not file.startswith("tests/cluster/")} == SHARED_SPARK
 
