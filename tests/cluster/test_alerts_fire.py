@@ -48,6 +48,7 @@ OF_A_DRIVER: Final = (
     {"S3SinkDriverDown"},
     {"S3SinkNotRunning"},
     {"S3SinkRestartingFrequently"},
+    {"S3SinkDeadLetters"},
 )
 """The alerts of each fault, in the order in which the tests make them."""
 _DURATION = re.compile(r"(?<=[\[: ])(\d+)([mh])(?=[\]:)]|$)")
@@ -233,6 +234,7 @@ class RealDriver:
     topics: Topics
     store: S3Server
     topic: str
+    document: Json
     port: int
     watch: Watch
     process: Process | None = None
@@ -270,8 +272,13 @@ class RealDriver:
 
     # -- the faults
 
-    def drop_a_record(self) -> None:
+    def produce_invalid(self) -> None:
         self.produced += self.topics.produce_values(self.topic, [b"no JSON"])
+
+    def keep_invalid(self) -> None:
+        """From the next start on, invalid records become dead letters."""
+        errors = {"tolerance": "All", "deadLetters": {"prefix": "rejected"}}
+        self.command.write(self.document | {"spec": self.document["spec"] | {"errors": errors}})
 
     def grow(self) -> None:
         """A few more records every second, less than an object."""
@@ -325,7 +332,7 @@ def driver(
     topics.create(topic)
     store.client().create_bucket(Bucket=topic)
     spec = local_spec(bootstrap=kafka.bootstrap, topics=[topic], endpoint=store.endpoint, bucket=topic, **_sections())
-    document = manifest(_SINK, spec | {"onDataLoss": "Continue"}, namespace=_NAMESPACE)
+    document = short_run(manifest(_SINK, spec | {"onDataLoss": "Continue"}, namespace=_NAMESPACE))
     (port,) = free_ports(1)
     label = f"__meta_kubernetes_pod_label_{re.sub('[./]', '_', names.SINK_LABEL)}"
     target = Target(f"{LOOPBACK}:{port}", {"namespace": _NAMESPACE, "job": "s3sink", label: _SINK})
@@ -334,20 +341,20 @@ def driver(
     group = _group(rendered)
     kept = [rule for rule in group["rules"] if rule["alert"] != "S3SinkOperatorDown"]
     with ExitStack() as stack:
-        command = stack.enter_context(sink_command(tmp_path / "sink", short_run(document)))
+        command = stack.enter_context(sink_command(tmp_path / "sink", document))
         server = stack.enter_context(prometheus(tmp_path, scrapes, [faster_group(group | {"rules": kept})]))
-        yield RealDriver(command, topics, store, topic, port, Watch(server))
+        yield RealDriver(command, topics, store, topic, document, port, Watch(server))
 
 
 def test_alerts_about_a_driver_fire_in_their_faults(driver: RealDriver) -> None:
     watch = driver.watch
-    dropped, growing, rebuilt, hanging, lost, down, not_running, restarting = OF_A_DRIVER
+    dropped, growing, rebuilt, hanging, lost, down, not_running, restarting, dead = OF_A_DRIVER
     driver.start()
     driver.produce(_FLUSH)
     watch.begin_when(driver.is_idle)
 
     watch.silent(dropped)
-    driver.drop_a_record()
+    driver.produce_invalid()
     driver.produce(_FLUSH)
     driver.wait_fired(dropped)
     driver.wait_idle()
@@ -381,4 +388,11 @@ def test_alerts_about_a_driver_fire_in_their_faults(driver: RealDriver) -> None:
     driver.process.kill()
     driver.start()
     driver.wait_fired(restarting)
+    driver.process.kill()
+
+    watch.silent(dead)
     driver.resume_store()
+    driver.keep_invalid()
+    driver.start()
+    driver.produce_invalid()
+    driver.wait_fired(dead)
