@@ -38,10 +38,21 @@ class Case:
     records: int
     is_avro: bool = field(default=False, kw_only=True)
     """Whether the values are Avro data with Confluent's wire format and the schema id 1; else they are JSON."""
+    has_invalid: bool = field(default=False, kw_only=True)
+    """Whether every tenth value of a partition is not JSON."""
 
     @property
     def topic(self) -> str:
-        return f"bench-{'avro-' if self.is_avro else ''}{self.name}-{self.records}"
+        kind = "avro-" if self.is_avro else "invalid-" if self.has_invalid else ""
+        return f"bench-{kind}{self.name}-{self.records}"
+
+    def values(self) -> Iterator[bytes]:
+        """The values of all partitions in turn, without an end."""
+        made = avro_values(self.size) if self.is_avro else values(self.size)
+        if not self.has_invalid:
+            return made
+        invalid = b"x" * self.size
+        return (invalid if number // PARTITIONS % 10 == 9 else value for number, value in enumerate(made))
 
     @property
     def bytes(self) -> int:
@@ -102,8 +113,7 @@ def _produce(bootstrap: str, case: Case) -> None:
         }
     )
     per_partition = case.records // PARTITIONS
-    made = avro_values(case.size) if case.is_avro else values(case.size)
-    for number, value in zip(range(case.records), made, strict=False):
+    for number, value in zip(range(case.records), case.values(), strict=False):
         partition, offset = number % PARTITIONS, number // PARTITIONS
         at = FIRST_MS + offset * SPAN_MS // per_partition
         while True:

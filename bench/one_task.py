@@ -19,6 +19,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,9 @@ import msgspec
 import numpy as np
 import yaml
 
-from bench.data import CASES, FIRST_MS, PARTITIONS, SPAN_MS, Case, values
+from bench.data import CASES, FIRST_MS, PARTITIONS, SPAN_MS, Case
 from bench.servers import BUCKET, target
-from bench.suites import SETTINGS, shape
+from bench.suites import DEAD_LETTERS, SETTINGS, shape
 from devtools.s3 import credentials_environment
 from devtools.sink_process import local_spec, manifest
 from sink_job.api.enums import OnNullValue
@@ -48,12 +49,13 @@ from sink_job.writer.partition_writer import WriteTask
 TP = TopicPartition("bench", 0)
 BATCH_BYTES = 2 << 20
 MIB = 1 << 20
+MEASURED: Mapping[str, Mapping[str, Any]] = {**SETTINGS, "dead letters": DEAD_LETTERS, "rejected": dict(DEAD_LETTERS)}
 
 
 def frames(case: Case, columns: Columns, size: int) -> list[bytes]:
     """Frames with `size` bytes of values in all, as the reader sends them."""
     per_frame = BATCH_BYTES // case.size
-    source = itertools.islice(values(case.size), size // case.size)
+    source = itertools.islice(case.values(), size // case.size)
     made, first = [], 0
     while chunk := list(itertools.islice(source, per_frame)):
         made.append(_frame(case, chunk, first, columns))
@@ -68,6 +70,10 @@ def _frame(case: Case, chunk: Sequence[bytes], first: int, columns: Columns) -> 
     sections[0] = np.arange(first, first + count, dtype=np.int64).tobytes()
     sections[2] = np.cumsum([0, *(len(value) + len(columns.separator) for value in chunk)], dtype=np.int32).tobytes()
     sections[3] = b"".join(value + columns.separator for value in chunk)
+    if columns.key or columns.headers:
+        sections[5] = sections[8] = bytes(-(-count // 8))  # none has a key or headers
+        sections[6] = sections[9] = np.zeros(count + 1, np.int32).tobytes()
+        sections[11] = sections[14] = np.zeros(1, np.int32).tobytes()
     if columns.timestamp:
         per_partition = case.records // PARTITIONS
         sections[4] = (FIRST_MS + np.arange(first, first + count) * SPAN_MS // per_partition).tobytes()
@@ -100,12 +106,14 @@ def write(parameters: RoundParameters, reader: FrameReader, records: int) -> Non
     state = TaskInput(PartitionState.start(0), records, True)
     answer = task(TP, msgspec.msgpack.encode(state), RangeCursor(reader.next).of(0))
     result = msgspec.msgpack.decode(answer, type=TaskResult)
-    assert result.counts.records == records, result.error
+    assert result.counts.records + result.counts.rejected == records, result.error
     task.close()
 
 
-def measure(case: Case, settings: Mapping[str, Any] | None, endpoint: str, args: argparse.Namespace) -> None:
-    sections = shape(case) | dict(settings or {})
+def measure(case: Case, name: str, endpoint: str, args: argparse.Namespace) -> None:
+    settings = MEASURED.get(name, {})
+    case = replace(case, has_invalid=name == "rejected")
+    sections = shape(case) | dict(settings)
     spec = local_spec(bootstrap="127.0.0.1:9", topics=["bench"], endpoint=endpoint, bucket=BUCKET, **sections)
     sink = load_sink(yaml.safe_dump(manifest("bench", spec)))
     shaped = sink.object_settings()
@@ -116,7 +124,7 @@ def measure(case: Case, settings: Mapping[str, Any] | None, endpoint: str, args:
         root="bench/",
         settings_json=shaped.model_dump_json(),
         settings_record=1,
-        tolerant=False,
+        tolerant="errors" in settings,
         on_null=OnNullValue.FAIL,
         epoch=1,
         round=1,
@@ -126,8 +134,7 @@ def measure(case: Case, settings: Mapping[str, Any] | None, endpoint: str, args:
         part_buffers=3,
     )
     records = args.mb * 1_000_000 // case.size
-    name = "receive" if settings is None else next(key for key, each in SETTINGS.items() if each == settings)
-    work: Callable[..., None] = receive if settings is None else partial(write, parameters)
+    work: Callable[..., None] = receive if name == "receive" else partial(write, parameters)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sender"
         sender = multiprocessing.get_context("fork").Process(target=send, args=(path, made, args.turns + 1))
@@ -136,7 +143,7 @@ def measure(case: Case, settings: Mapping[str, Any] | None, endpoint: str, args:
         turns = list(_turns(path, columns, work, records, args))
         sender.join()
     gb = records * case.size / 1e9
-    print(f"{case.name:>5} {name:<8} {min(turns[1:]) / gb:6.2f} CPU-s/GB (first {turns[0] / gb:.2f})", flush=True)
+    print(f"{case.name:>5} {name:<12} {min(turns[1:]) / gb:6.2f} CPU-s/GB (first {turns[0] / gb:.2f})", flush=True)
 
 
 def _turns(
@@ -165,7 +172,7 @@ def _cpu() -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.one_task", description=__doc__)
     parser.add_argument("--only", action="append", choices=list(CASES), help="sizes of values (default: all)")
-    parser.add_argument("--settings", action="append", choices=[*SETTINGS, "receive"], help="(default: all)")
+    parser.add_argument("--settings", action="append", choices=[*MEASURED, "receive"], help="(default: all)")
     parser.add_argument("--mb", type=int, default=400, help="bytes of values of a turn, in MB")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--profile", action="store_true", help="print a profile of the last turn")
@@ -174,8 +181,8 @@ def main() -> int:
     gc.set_threshold(YOUNG_OBJECTS)
     with target("null") as s3:
         for name in args.only or CASES:
-            for each in args.settings or ["receive", *SETTINGS]:
-                measure(CASES[name], SETTINGS.get(each), s3.endpoint, args)
+            for each in args.settings or ["receive", *MEASURED]:
+                measure(CASES[name], each, s3.endpoint, args)
     return 0
 
 

@@ -29,6 +29,7 @@ FORMATS: Mapping[str, Mapping[str, Any]] = {
     "json to parquet, snappy": {**TYPED, "output": "Parquet"},
     "json to parquet, zstd": {**TYPED, "output": "Parquet", "compression": {"codec": "Zstd"}},
 }
+DEAD_LETTERS = {"errors": {"tolerance": "All", "deadLetters": {"prefix": "rejected"}}}
 BY_FIELD = {"partitioner": {"type": "Field", "fields": ["path"]}}
 
 
@@ -87,6 +88,28 @@ def formats(plan: Plan) -> None:
             plan.report({**bench.command(folder, case, document), "settings": key})
 
 
+def dead_letters(plan: Plan) -> None:
+    """JSON lines of 1 KB without a prefix for dead letters, with one while nothing is rejected, and with one while a
+    tenth of the records is."""
+    case = plan.cases.get("1k")
+    if case is None:
+        return
+    invalid = replace(case, has_invalid=True)
+    fill(plan.broker.bootstrap, {"invalid": invalid})
+    rows = {"none": (case, {}), "with a prefix": (case, DEAD_LETTERS), "a tenth": (invalid, DEAD_LETTERS)}
+    with (
+        _bench(plan, "null") as (bench, folder),
+        bench.passes(folder, bench.manifest("session", case, shape(case))) as runner,
+    ):
+        for turn in range(plan.repeat + 1):
+            state: dict[str, Any] = {"pass": "warm" if turn else "first", "turn": turn}
+            plan.report({**state, **runner.run(case, "consumer")})
+            for number, (key, (of, settings)) in enumerate(rows.items()):
+                document = bench.manifest(f"rejected-{number}", of, {**shape(of), **settings}, number=turn)
+                result = runner.run(of, "sink", manifest=document)
+                plan.report({**state, "settings": f"json, dead letters: {key}", "target": bench.target, **result})
+
+
 def store(plan: Plan) -> None:
     """With VersityGW on the same cores, which then use as much CPU as the sink."""
     _in_turn(plan, "versitygw", (), {"json": {}})
@@ -132,7 +155,7 @@ def limits(plan: Plan) -> None:
 
 
 SUITES: Mapping[str, Callable[[Plan], None]] = {
-    each.__name__: each for each in (cold, stages, formats, store, rounds, limits)
+    each.__name__: each for each in (cold, stages, formats, dead_letters, store, rounds, limits)
 }
 
 

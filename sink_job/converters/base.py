@@ -61,7 +61,7 @@ class Converted:
     `rejected`: (row, reason) of each rejected row, ascending.
     `fields`: for each requested field one value per row, MISSING where the record lacks the field.
     `lines`: each value followed by a newline, if the converter has computed that; else None.
-    `rows`: the rows of the output, if the converter was given rows and accepts all; `values` are then undefined.
+    `rows`: the rows of the output, if the converter was given rows and changes none; `values` are then undefined.
     `schemas`: the schema of each row; None for a converter without schemas.
     `unresolved`: ids of schemas that the driver has not resolved yet, ascending by their first row. Rows from the first
     such row on are undefined.

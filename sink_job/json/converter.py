@@ -16,6 +16,8 @@ The JSON text `null` is no value, as in the Kafka Connect sink.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import msgspec
@@ -24,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sink_job.arrow import columns as arrow_columns
-from sink_job.arrow.arrays import Bytes, Mask
+from sink_job.arrow.arrays import Bytes, Indices, Mask
 from sink_job.arrow.utf8 import is_utf8, utf8_error
 from sink_job.converters.base import BatchSource, Converted, null_mask
 from sink_job.json.field_extraction import Extraction
@@ -57,8 +59,12 @@ class JsonConverter:
         return _spread(self._dense(values.drop_null()), nulls)
 
     def convert_rows(self, rows: pa.BinaryArray, source: BatchSource) -> Converted:
-        """As `convert`, for values that a newline follows. Values that all pass through are not copied."""
-        return self._plain_rows(rows) or self.convert(pc.binary_slice(rows, 0, -1), source)
+        """As `convert`, for values that a newline follows. They are the rows of the output if none is changed."""
+        if plain := self._plain_rows(rows):
+            return plain
+        values = pc.binary_slice(rows, 0, -1)
+        converted = self.convert(values, source)
+        return replace(converted, rows=rows) if converted.values is values else converted
 
     def _plain_rows(self, rows: pa.BinaryArray) -> Converted | None:
         """The rows, if none is null or unusual and all are JSON."""
@@ -96,26 +102,28 @@ class JsonConverter:
     def _one_by_one(self, values: pa.BinaryArray, unusual: Mask | None, plain: list[object] | None) -> Converted:
         """Parses the `unusual` values row-wise. `plain` are the records of the other values, in order; with None all
         values are parsed row-wise."""
-        parsed = iter(plain or ())
         separate = np.ones(len(values), np.bool_) if plain is None or unusual is None else unusual
-        rows: list[bytes] = values.to_pylist()
-        nulls = np.zeros(len(rows), np.bool_)
+        nulls = np.zeros(len(values), np.bool_)
+        records: list[object] = [MISSING] * len(values)
+        others = np.flatnonzero(~separate)
+        nulls[others] = _first_bytes(values, others) == ord("n")
+        if self._extraction.has_fields:
+            for row, record in zip(others.tolist(), plain or (), strict=True):
+                records[row] = record
         rejected: Rejections = []
-        records: list[object] = []
-        for row, is_separate in enumerate(separate.tolist()):
-            if not is_separate:
-                nulls[row] = rows[row] == b"null"
-                records.append(next(parsed))
-                continue
+        changed: dict[int, bytes] = {}
+        for row in np.flatnonzero(separate).tolist():
+            value: bytes = values[row].as_py()
             try:
-                one = self._one(rows[row])
+                one = self._one(value)
             except ValueError as error:
                 rejected.append((row, str(error)))
-                one = _ConvertedValue(b"", is_null=False, record=MISSING)
-            rows[row], nulls[row] = one.value, one.is_null
-            records.append(one.record)
+                continue
+            nulls[row], records[row] = one.is_null, one.record
+            if one.value is not value:
+                changed[row] = one.value
         fields = self._extraction.columns(records)
-        return Converted(arrow_columns.binaries(rows), nulls if nulls.any() else None, rejected, fields)
+        return Converted(_replaced(values, changed), nulls if nulls.any() else None, rejected, fields)
 
     def _one(self, value: bytes) -> _ConvertedValue:
         """Converts one value. Raises ValueError with the reason if it is invalid."""
@@ -147,9 +155,18 @@ def _are_lines(rows: pa.BinaryArray) -> bool:
     return is_utf8(rows, text)
 
 
-def _first_bytes(values: pa.BinaryArray) -> Bytes:
-    """The first byte of each value. No value may be empty."""
-    return arrow_columns.content(values)[arrow_columns.bounds(values)[:-1]]
+def _first_bytes(values: pa.BinaryArray, rows: Indices | slice = slice(None)) -> Bytes:
+    """The first byte of each value in these rows, none of which may be empty."""
+    return arrow_columns.content(values)[arrow_columns.bounds(values)[:-1][rows]]
+
+
+def _replaced(values: pa.BinaryArray, changed: Mapping[int, bytes]) -> pa.BinaryArray:
+    """The values with others in the rows of `changed`, which are ascending."""
+    if not changed:
+        return values
+    mask = np.zeros(len(values), np.bool_)
+    mask[list(changed)] = True
+    return pc.replace_with_mask(values, arrow_columns.booleans(mask), arrow_columns.binaries([*changed.values()]))
 
 
 def _without(values: pa.BinaryArray, unusual: Mask) -> tuple[pa.BinaryArray, bytes]:

@@ -39,6 +39,11 @@ class Extraction:
         self._validator = msgspec.json.Decoder(msgspec.Raw)
         self._decoder: Any = msgspec.json.Decoder(self._tree.type()) if fields else self._validator
 
+    @property
+    def has_fields(self) -> bool:
+        """Whether any field is extracted."""
+        return bool(self._paths)
+
     def read_lines(self, lines: pa.BinaryArray, *, are_objects: bool = False) -> list[object] | None:
         """The records in `lines`, each of which ends with a newline. None if a text is invalid, or if the number of
         texts differs from the number of lines. `are_objects`: no line starts with a JSON text of another type."""
