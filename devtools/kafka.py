@@ -48,16 +48,17 @@ _DEFAULTS: Mapping[str, str] = {
     "replica.fetch.max.bytes": str(_LARGEST_RECORD),
     "socket.request.max.bytes": str(256 << 20),
 }
-_PROTOCOLS = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+_PROTOCOLS = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL"
 
 
 class KafkaBroker:
     """A broker over `directory`: its data, its log and its ports stay through stop, kill and start.
 
     `settings` are broker properties over the defaults above. With `users` (name to password) there is a second
-    listener with SASL/PLAIN at `sasl_bootstrap`, encrypted where there is a `certificate`. `heap` as a JVM writes it.
-    `short_lived` compiles less: two thirds of the CPU at the start, at the price of speed later. `host`: the address of
-    this machine where clients find it. `jvm`: further options of the JVM.
+    listener with SASL/PLAIN at `sasl_bootstrap`, encrypted where there is a `certificate`. With `clients`, an
+    authority, there is a third one at `tls_bootstrap`, which asks clients for a certificate of it. `heap` as a JVM writes
+    it. `short_lived` compiles less: two thirds of the CPU at the start, at the price of speed later. `host`: the address
+    of this machine where clients find it. `jvm`: further options of the JVM.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class KafkaBroker:
         settings: Mapping[str, str] | None = None,
         users: Mapping[str, str] | None = None,
         certificate: Certificate | None = None,
+        clients: Path | None = None,
         heap: str = "512m",
         with_parent: bool = True,
         short_lived: bool = False,
@@ -75,12 +77,13 @@ class KafkaBroker:
     ) -> None:
         self.directory = directory
         self.host = host
-        self.port, self.controller_port, self.sasl_port = free_ports(3)
+        self.port, self.controller_port, self.sasl_port, self.tls_port = free_ports(4)
         self.heap = heap
         self.process: Process | None = None
         self._settings = settings or {}
         self._users = users or {}
         self._certificate = certificate
+        self._clients = clients
         self._with_parent = with_parent
         self._options = (*(_SHORT_LIVED if short_lived else ()), *jvm)
 
@@ -93,6 +96,11 @@ class KafkaBroker:
     def sasl_bootstrap(self) -> str:
         """host:port for clients that log in; only with `users`."""
         return f"{self.host}:{self.sasl_port}"
+
+    @property
+    def tls_bootstrap(self) -> str:
+        """host:port for clients with a certificate; only with `clients`."""
+        return f"{self.host}:{self.tls_port}"
 
     @property
     def log(self) -> Path:
@@ -147,6 +155,7 @@ class KafkaBroker:
             _format(data)
         sasl = "SASL_SSL" if self._certificate else "SASL_PLAINTEXT"
         listeners = {"PLAINTEXT": self.port} | ({sasl: self.sasl_port} if self._users else {})
+        listeners |= {"SSL": self.tls_port} if self._clients else {}
         addresses = [f"{name}://{self.host}:{port}" for name, port in listeners.items()]
         settings = {
             **_DEFAULTS,
@@ -157,6 +166,7 @@ class KafkaBroker:
             "listener.security.protocol.map": _PROTOCOLS,
             **(_login(sasl, self._users) if self._users else {}),
             **(_tls(self._certificate) if self._certificate else {}),
+            **(_mutual_tls(self._clients) if self._clients else {}),
             **self._settings,
         }
         path = self.directory / "server.properties"
@@ -170,13 +180,23 @@ def kafka_broker(
     settings: Mapping[str, str] | None = None,
     users: Mapping[str, str] | None = None,
     certificate: Certificate | None = None,
+    clients: Path | None = None,
     heap: str = "512m",
     host: str = LOOPBACK,
+    jvm: Sequence[str] = (),
 ) -> Iterator[KafkaBroker]:
     """A running broker with data of its own in a temporary folder; at the end it is killed and the folder removed."""
     with tempfile.TemporaryDirectory(prefix="s3sink-kafka-", ignore_cleanup_errors=True) as name:
         broker = KafkaBroker(
-            Path(name), settings=settings, users=users, certificate=certificate, heap=heap, short_lived=True, host=host
+            Path(name),
+            settings=settings,
+            users=users,
+            certificate=certificate,
+            clients=clients,
+            heap=heap,
+            short_lived=True,
+            host=host,
+            jvm=jvm,
         )
         try:
             broker.start()
@@ -200,6 +220,13 @@ def _tls(certificate: Certificate) -> dict[str, str]:
     both.touch(mode=0o600)
     both.write_bytes(certificate.key.read_bytes() + certificate.certificate.read_bytes())
     return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(both)}
+
+
+def _mutual_tls(clients: Path) -> dict[str, str]:
+    """The listener that trusts client certificates of one authority."""
+    prefix = "listener.name.ssl.ssl"
+    store = {"client.auth": "required", "truststore.type": "PEM", "truststore.location": str(clients)}
+    return {f"{prefix}.{name}": value for name, value in store.items()}
 
 
 def _format(data: Path) -> None:

@@ -17,6 +17,13 @@ class IsolationLevel(StrEnum):
     READ_UNCOMMITTED = "ReadUncommitted"
 
 
+class LoginType(StrEnum):
+    SCRAM_512 = "Scram512"
+    SCRAM_256 = "Scram256"
+    PLAIN = "Plain"
+    CERTIFICATE = "Certificate"
+
+
 class ConverterType(StrEnum):
     JSON = "Json"
     CONNECT_JSON = "ConnectJson"

@@ -43,7 +43,7 @@ spec:
   (powers of 1000).
 - **All errors are reported at once**, each with its path, the value and what is allowed. Unknown fields are rejected.
   Settings that this version does not support yet are rejected too (marked *later* below).
-- **Secrets** are never part of a manifest. `s3.credentials`, `s3.caSecret` and `kafka.propertySecrets` reference them.
+- **Secrets** are never part of a manifest. `s3.credentials`, `s3.caSecret`, `kafka.login` and others reference them.
   In a cluster they are Kubernetes Secrets. On a laptop they are directories of the same layout:
   `s3sink run --secret name=directory`.
 - An empty field is treated like a field that is not set.
@@ -67,6 +67,8 @@ _RULES: Final = """\
   that the sink manages are rejected, for example `group.id`, `auto.offset.reset`, deserializers and fetch sizes. The
   message names the field to use instead. The same rule applies to `sparkConf`. Passwords, keys and logins with a
   password are allowed in `propertySecrets` only.
+- `kafka.login` replaces properties, which must not be in `kafka.properties` or `kafka.propertySecrets` too.
+  [kafka-logins.md](kafka-logins.md) lists them, and the keys of the Secrets.
 - `partitioner.fields` and `timestampExtractor: RecordField` with fields of the value need a converter that parses
   fields. `Text` and `Bytes` do not parse fields.
 - `$key` and `$key.<field>` in `partitioner.fields` and `timestampField` need `format.keyConverter`. `Text` has `$key`

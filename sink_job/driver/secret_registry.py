@@ -16,6 +16,7 @@ from urllib.parse import quote
 from sink_job.api.redaction import named_secrets, redacted
 from sink_job.api.report_access import REPORT_TOKEN_VARIABLE
 from sink_job.api.rules.reserved_properties import HIDDEN, is_secret
+from sink_job.kafka.login import login_secrets
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
@@ -61,6 +62,8 @@ def secrets_of(sink: Sink, directories: Mapping[str, Path], environ: Mapping[str
     for secret in kafka.property_secrets:
         value = _text(directories, secret.secret, secret.key)
         found += _secret_parts(secret.name, value, True)
+    if kafka.login is not None:
+        found += login_secrets(kafka.login, directories)
     if s3.credentials is not None:
         found += [_text(directories, s3.credentials.secret, key) for key in _AWS]
     if s3.proxy is not None and s3.proxy.credentials is not None:

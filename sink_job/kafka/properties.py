@@ -7,11 +7,12 @@ a client: `repr` shows names only, and `redact` removes secret values from messa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sink_job.api.errors import SecretNotFound
+from sink_job.kafka.login import Login
 
 if TYPE_CHECKING:
     from sink_job.api.sections.job_sections import KafkaSpec
@@ -28,17 +29,21 @@ class KafkaProperties:
     """The connection properties of one cluster, without those that Spark or the sink set (deserializers, group, fetch
     sizes)."""
 
-    def __init__(self, properties: Mapping[str, str], secrets: frozenset[str] = frozenset()) -> None:
-        """`secrets`: names of properties with secret values, in addition to names that indicate a secret."""
-        self._properties = dict(properties)
-        self._hidden = _hidden({k: v for k, v in properties.items() if k in secrets or _SECRET_NAME.search(k)})
+    def __init__(
+        self, properties: Mapping[str, str], secrets: frozenset[str] = frozenset(), *, login: Login | None = None
+    ) -> None:
+        """`secrets`: names of properties with secret values, in addition to names that indicate a secret. `login`: more
+        properties."""
+        self._properties = {**properties, **(login.properties if login else {})}
+        secret = {k: v for k, v in self._properties.items() if k in secrets or _SECRET_NAME.search(k)}
+        self._hidden = _hidden(secret, login.secrets if login else ())
 
     @classmethod
     def of(cls, kafka: KafkaSpec, secret_dirs: Mapping[str, Path]) -> KafkaProperties:
         """The properties of a manifest's `spec.kafka`. `secret_dirs` maps the name of each Secret to its mount path.
 
         A property from a Secret overrides one in the manifest. A newline at its end is removed. Raises SecretNotFound
-        with the names of the property and the file.
+        with the names of the property and the file, and the errors of `Login.of`.
         """
         properties = {
             "bootstrap.servers": kafka.bootstrap_servers,
@@ -47,7 +52,8 @@ class KafkaProperties:
         }
         for secret in kafka.property_secrets:
             properties[secret.name] = _read(secret.name, secret.secret, secret.key, secret_dirs)
-        return cls(properties, frozenset(secret.name for secret in kafka.property_secrets))
+        login = Login.of(kafka.login, secret_dirs) if kafka.login else None
+        return cls(properties, frozenset(secret.name for secret in kafka.property_secrets), login=login)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -95,9 +101,9 @@ def _read(name: str, secret: str, key: str, secret_dirs: Mapping[str, Path]) -> 
         raise SecretNotFound(f"{where}: {secret_dirs[secret] / key} cannot be read as text") from None
 
 
-def _hidden(values: Mapping[str, str]) -> list[str]:
-    """The texts to remove from messages, longest first: whole values, and the values in a JAAS configuration."""
-    texts = set(values.values())
+def _hidden(values: Mapping[str, str], more: Iterable[str]) -> list[str]:
+    """The texts to remove from messages, longest first: values, those in a JAAS configuration, and `more`."""
+    texts = {*values.values(), *more}
     for name, value in values.items():
         if "jaas" in name.lower():
             texts.update(quoted for match in _QUOTED.finditer(value) for quoted in match.groups() if quoted)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from sink_job.api.errors import InvalidCredentials, SecretNotFound
-from sink_job.s3.secret_files import Stamp, current_version, file_stamp, read_key
+from sink_job.engine.secret_files import Stamp, current_version, file_stamp, read_key
 
 _KEYS: Final = {
     "username": "username",

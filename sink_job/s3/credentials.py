@@ -13,7 +13,7 @@ from pathlib import Path
 from botocore.credentials import CredentialProvider, Credentials, ReadOnlyCredentials
 
 from sink_job.api.errors import SecretNotFound
-from sink_job.s3.secret_files import Stamp, current_version, file_stamp, read_key
+from sink_job.engine.secret_files import Stamp, current_version, file_stamp, read_key
 
 __all__ = ["DirectoryCredentials", "DirectoryProvider"]
 

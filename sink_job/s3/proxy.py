@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from sink_job.api.errors import InvalidCredentials, SecretNotFound
-from sink_job.s3.secret_files import current_version, read_key
+from sink_job.engine.secret_files import current_version, read_key
 
 if TYPE_CHECKING:
     from sink_job.api.sections.aws_access import ProxySpec

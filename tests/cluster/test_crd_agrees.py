@@ -26,6 +26,12 @@ VALUES: dict[str, list[object]] = {
     "spec.kafka.bootstrapServers": ["a:1", "a:1 ,b:2", "[::1]:9092", "PLAINTEXT://a:1", "a.b-c_d:65535"],
     "spec.kafka.properties": [{}, {"a.b": "c"}, {"group.id": "a"}, {"ssl.key.password": "a"}],
     "spec.kafka.propertySecrets": [[], [{"name": "ssl.key.password", "secret": "a", "key": "b"}]],
+    "spec.kafka.login": [
+        ABSENT,
+        {"type": "Plain"},
+        {"type": "Plain", "credentials": {"secret": "a"}, "username": "b", "insecure": True},
+        {"type": "Certificate", "credentials": {"secret": "a"}, "caSecret": {"secret": "a", "key": "b"}},
+    ],
     "spec.format.converter": ["Json", "Text", "Bytes", "Cbor", "MessagePack"],
     "spec.format.output": ["Json", "Bytes"],
     "spec.format.compression": [

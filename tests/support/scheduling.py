@@ -18,6 +18,7 @@ SHARED_SPARK = frozenset(
         "inferred_schema",
         "java_readers",
         "kafka_cases",
+        "kafka_logins",
         "parquet_java",
         "protobuf_registry",
         "python_workers",

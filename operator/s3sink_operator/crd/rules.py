@@ -14,6 +14,7 @@ from typing import Final
 
 from s3sink_operator.crd.cel import CelRule, cel_list, cel_size, cel_text, compare_duration, either
 from s3sink_operator.crd.dead_letter_rules import dead_letter_rules
+from s3sink_operator.crd.login_rules import login_rules
 from s3sink_operator.crd.s3_access_rules import s3_access_rules
 from s3sink_operator.names import MAX_SINK_NAME
 from sink_job.api.enums import (
@@ -464,6 +465,7 @@ RULES: Final[tuple[CelRule, ...]] = (
     *_object(),
     *_identity(),
     *_kafka(),
+    *login_rules(),
     *_partitioner(),
     *_compressions(),
     *_levels(),

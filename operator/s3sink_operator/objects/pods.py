@@ -348,13 +348,15 @@ def _probe(path: str, *, period_s: int, failures: int, timeout_s: int = 5) -> Js
 
 def secret_names(sink: Sink) -> Sequence[str]:
     """The names of all Secrets in the manifest, sorted."""
-    registry = sink.spec.format.registry
-    refs = () if registry is None else (registry.credentials, registry.ca_secret, registry.client_secret)
+    registry, login = sink.spec.format.registry, sink.spec.kafka.login
+    refs = [] if registry is None else [registry.credentials, registry.ca_secret, registry.client_secret]
+    refs += [] if login is None else [login.credentials, login.ca_secret]
     return sorted({*executor_secret_names(sink), *(ref.secret for ref in refs if ref is not None)})
 
 
 def executor_secret_names(sink: Sink) -> Sequence[str]:
-    """The names of the Secrets that executors need, sorted: only the driver connects to a schema registry."""
+    """The names of the Secrets that executors need, sorted: only the driver connects to a schema registry, and
+    executors get the properties of a Kafka login from it."""
     spec = sink.spec
     found = [each.secret for each in spec.kafka.property_secrets]
     refs = (spec.s3.credentials, spec.s3.ca_secret, None if spec.s3.proxy is None else spec.s3.proxy.credentials)

@@ -27,6 +27,7 @@ from sink_job.api.rules.compressions import compression_errors
 from sink_job.api.rules.dead_letter_rules import check_dead_letters
 from sink_job.api.rules.envelope_rules import check_envelope
 from sink_job.api.rules.json_values_rules import check_json_values, has_json_schema
+from sink_job.api.rules.login_rules import check_login
 from sink_job.api.rules.reserved_properties import kafka_property_error, kafka_secret_error, spark_property_error
 from sink_job.api.rules.schema_rules import check_schema
 from sink_job.api.sections.record_fields import check_record_fields
@@ -359,6 +360,7 @@ def _offset_reset(spec: Spec) -> Iterator[FieldError]:
 _RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     _topics,
     _kafka_properties,
+    check_login,
     _fields,
     _time_paths,
     check_record_fields,

@@ -39,6 +39,7 @@ from sink_job.api.field_types import (
 )
 from sink_job.api.rules.reserved_properties import redacted
 from sink_job.api.sections.aws_access import AssumeRoleSpec, ProxySpec
+from sink_job.api.sections.login_section import LoginSpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.api.units.quantities import DAY, GI, MI, SECOND, Duration, Size
 
@@ -74,6 +75,8 @@ class KafkaSpec(SpecModel):
     )
     """ReadCommitted: copy records of a transaction after its commit. ReadUncommitted: copy them at once, including
     those of aborted transactions."""
+    login: LoginSpec | None = None
+    """How the sink logs in to Kafka. Default: by properties and propertySecrets, if at all."""
     properties: Annotated[dict[str, str], description(example={"security.protocol": "SASL_SSL"}, max_length=200)] = (
         Field(default_factory=dict)
     )

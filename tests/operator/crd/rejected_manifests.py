@@ -24,6 +24,10 @@ def _secret(name: str) -> Changes:
     return {"spec.kafka.propertySecrets": [{"name": name, "secret": "login", "key": "value"}]}
 
 
+def _login(kind: str, **more: object) -> Changes:
+    return {"spec.kafka.login": {"type": kind, "credentials": {"secret": "login"}, **more}}
+
+
 def _row_group(size: str) -> Changes:
     return {"spec.format": {"converter": "ConnectJson", "output": "Parquet", "parquet": {"rowGroup": size}}}
 
@@ -74,6 +78,51 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "a login with a password",
         [{"spec.kafka.properties": {"sasl.jaas.config": 'X required password="a";'}}],
         "sasl.jaas.config with a password is not allowed here",
+    ),
+    (
+        "a login without a password",
+        [{"spec.kafka.login": {"type": "Plain"}}],
+        "spec.kafka.login.credentials is missing",
+    ),
+    ("a user beside a certificate", [_login("Certificate", username="a")], "spec.kafka.login.username has no effect"),
+    ("a certificate without TLS", [_login("Certificate", insecure=True)], "spec.kafka.login.insecure has no effect"),
+    (
+        "authorities without TLS",
+        [_login("Plain", insecure=True, caSecret={"secret": "ca", "key": "ca.crt"})],
+        "spec.kafka.login.caSecret has no effect with insecure",
+    ),
+    (
+        "a property beside a login with a password",
+        [_login("Plain"), {"spec.kafka.properties": {"sasl.mechanism": "PLAIN"}}],
+        "spec.kafka.properties has a property that spec.kafka.login sets, one of sasl.jaas.config",
+    ),
+    (
+        "a secret beside a login with a password",
+        [_login("Scram512"), _secret("sasl.jaas.config")],
+        "spec.kafka.propertySecrets has a property that spec.kafka.login sets, one of sasl.jaas.config",
+    ),
+    (
+        "a property beside a certificate",
+        [_login("Certificate"), {"spec.kafka.properties": {"ssl.keystore.location": "a"}}],
+        "spec.kafka.properties has a property that spec.kafka.login sets, one of security.protocol",
+    ),
+    (
+        "a secret beside a certificate",
+        [_login("Certificate"), _secret("ssl.keystore.key")],
+        "spec.kafka.propertySecrets has a property that spec.kafka.login sets, one of security.protocol",
+    ),
+    (
+        "a property beside authorities",
+        [
+            _login("Plain", caSecret={"secret": "ca", "key": "ca.crt"}),
+            {"spec.kafka.properties": {"ssl.truststore.type": "PEM"}},
+        ],
+        "spec.kafka.properties has a property that spec.kafka.login sets, one of ssl.truststore",
+    ),
+    (
+        "a secret beside authorities",
+        [_login("Plain", caSecret={"secret": "ca", "key": "ca.crt"}), _secret("ssl.truststore.certificates")],
+        "spec.kafka.propertySecrets has a property that spec.kafka.login sets, one of ssl.truststore",
     ),
     (
         "a secret for Spark",

@@ -7,8 +7,8 @@ import yaml
 from s3sink_operator import names, objects
 from sink_job.api.parser import parse_sink
 from sink_job.api.units.quantities import GI
-from tests.operator.fake_cluster import SETTINGS, document
-from tests.operator.objects.manifests import AVRO, SECRETS, config, sink
+from tests.operator.fake_cluster import SETTINGS, SPEC, document
+from tests.operator.objects.manifests import AVRO, SECRETS, config, container, driver, sink
 from tests.operator.objects.test_pods import TEMPLATE, asking
 
 
@@ -16,6 +16,15 @@ def test_the_properties_of_executors_do_not_name_the_secrets_of_the_schema_regis
     data = config(**{**SECRETS, "format": AVRO, "executor": {"mode": "Cluster"}})
     assert "registry-" in data["sink.yaml"]
     assert not [name for name, text in data.items() if name != "sink.yaml" and "registry-" in text]
+
+
+def test_the_secrets_of_a_kafka_login_are_mounted_in_the_driver_and_not_in_executors() -> None:
+    login = {"credentials": {"secret": "kafka-login"}, "caSecret": {"secret": "kafka-ca", "key": "ca.crt"}}
+    kafka = SPEC["kafka"] | {"login": {"type": "Scram512", **login}}
+    asked = {"kafka": kafka, "executor": {"mode": "Cluster"}}
+    folders = {each["mountPath"] for each in container(driver(**asked))["volumeMounts"]}
+    assert {"/etc/s3sink/secrets/kafka-login", "/etc/s3sink/secrets/kafka-ca"} <= folders
+    assert not [name for name, text in config(**asked).items() if name != "sink.yaml" and "kafka-" in text]
 
 
 def test_sparks_properties_are_those_of_client_mode_in_a_pod() -> None:

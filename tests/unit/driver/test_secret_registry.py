@@ -106,3 +106,10 @@ def test_a_missing_secret_file_adds_no_secret() -> None:
         "propertySecrets: [{name: ssl.keystore.password, secret: login, key: password}]", "credentials: {secret: keys}"
     )
     assert secrets_of(sink, {}, {"AWS_SECRET_ACCESS_KEY": "from-the-environment"}) == ["from-the-environment"]
+
+
+def test_the_password_of_a_login_is_a_secret_and_the_user_is_not(tmp_path: Path) -> None:
+    (tmp_path / "username").write_text("kafka")
+    (tmp_path / "password").write_text("pass;word\n")
+    sink = sink_with("login: {type: Scram512, credentials: {secret: login}}")
+    assert secrets_of(sink, {"login": tmp_path}, {}) == ["pass;word"]

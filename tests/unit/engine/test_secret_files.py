@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sink_job.api.errors import SecretNotFound
-from sink_job.s3.secret_files import current_version, file_stamp, read_key
+from sink_job.engine.secret_files import current_version, file_stamp, read_key
 
 
 def publish(directory: Path, version: str, **keys: str) -> None:

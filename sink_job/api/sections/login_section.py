@@ -1,0 +1,67 @@
+"""The section of a manifest for the login to Kafka (`spec.kafka.login`)."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Final
+
+from pydantic import StrictBool
+
+from sink_job.api.base_model import SpecModel, description
+from sink_job.api.enums import LoginType
+from sink_job.api.field_types import TextValidator
+from sink_job.api.sections.secret_refs import SecretKey, SecretRef
+
+
+def check_login_name(text: str) -> None:
+    """Checks the name of a Kafka user."""
+    if not text:
+        raise ValueError("is empty")
+    if len(text) > _MAX_NAME:
+        raise ValueError(f"is longer than {_MAX_NAME} characters")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
+        raise ValueError("contains control characters")
+
+
+_MAX_NAME: Final = 512
+LoginName = Annotated[str, TextValidator(check_login_name, {"minLength": 1, "maxLength": _MAX_NAME})]
+
+_SASL: Final = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
+_KEY_STORE: Final = ("certificate.chain", "key", "location", "password", "type")
+_SETS: Final[Mapping[LoginType, tuple[str, ...]]] = {
+    LoginType.SCRAM_512: _SASL,
+    LoginType.SCRAM_256: _SASL,
+    LoginType.PLAIN: _SASL,
+    LoginType.CERTIFICATE: ("security.protocol", *(f"ssl.keystore.{name}" for name in _KEY_STORE)),
+}
+_TRUST_STORE: Final = ("certificates", "location", "password", "type")
+AUTHORITY_PROPERTIES: Final = tuple(f"ssl.truststore.{name}" for name in _TRUST_STORE)
+"""The Kafka properties that `caSecret` replaces."""
+
+
+class LoginSpec(SpecModel):
+    """A login to Kafka. It replaces properties of the Kafka client, which must not be set beside it."""
+
+    type: LoginType
+    """Kind of login. Scram512, Scram256 and Plain: user and password. Certificate: mutual TLS."""
+    credentials: Annotated[SecretRef | None, description(example={"secret": "kafka-login"})] = None
+    """Secret with the keys of the type. Scram512, Scram256, Plain: username and password. Certificate: tls.crt and
+    tls.key, or user.crt and user.key (PEM, the key as PKCS 8)."""
+    username: Annotated[LoginName | None, description(example="s3sink")] = None
+    """User of the types Scram512, Scram256 and Plain. Default: the key username of the Secret."""
+    ca_secret: Annotated[SecretKey | None, description(example={"secret": "kafka-ca", "key": "ca.crt"})] = None
+    """CA certificates (PEM) to verify the certificates of the brokers. Default: those that Java trusts."""
+    insecure: StrictBool = False
+    """Connect to the brokers without TLS. Records, and with type Plain the password, are then not encrypted."""
+
+    def properties(self) -> Iterator[str]:
+        """The names of the Kafka properties that this login sets, or that mean the same."""
+        yield from login_properties(self.type)
+        if self.ca_secret is not None:
+            yield from AUTHORITY_PROPERTIES
+
+
+def login_properties(kind: LoginType) -> tuple[str, ...]:
+    """The names of the Kafka properties that a login of this type sets, or that mean the same."""
+    return _SETS[kind]

@@ -1,0 +1,161 @@
+"""Expands `spec.kafka.login` to properties of the Kafka client.
+
+The driver reads the Secret and sends the properties to its executors with each task, so executors mount nothing.
+Certificates and keys are passed as PEM in properties, without files.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sink_job.api.enums import LoginType
+from sink_job.api.errors import InvalidCredentials, SecretNotFound
+from sink_job.api.sections.login_section import LoginSpec
+from sink_job.engine.secret_files import current_version, read_key
+
+_HERE: Final = "spec.kafka.login"
+_MODULES: Final = "org.apache.kafka.common.security"
+_SCRAM: Final = f"{_MODULES}.scram.ScramLoginModule"
+_PASSWORDS: Final[Mapping[LoginType, tuple[str, str]]] = {
+    LoginType.SCRAM_512: ("SCRAM-SHA-512", _SCRAM),
+    LoginType.SCRAM_256: ("SCRAM-SHA-256", _SCRAM),
+    LoginType.PLAIN: ("PLAIN", f"{_MODULES}.plain.PlainLoginModule"),
+}
+"""Mechanism and login module of the types with a password."""
+_CERTIFICATES: Final = (("tls.crt", "tls.key"), ("user.crt", "user.key"))  # of cert-manager; of Strimzi
+_PKCS8: Final = "-----BEGIN (ENCRYPTED )?PRIVATE KEY-----"
+_MIN_LINE: Final = 16  # shorter lines of a key occur in messages by chance
+
+
+@dataclass(frozen=True, repr=False)
+class Login:
+    """The properties of a login. `secrets`: texts that must not be in any output."""
+
+    properties: Mapping[str, str]
+    secrets: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, login: LoginSpec, secret_dirs: Mapping[str, Path]) -> Login:
+        """Reads the Secrets. `secret_dirs` maps the name of each Secret to its mount path.
+
+        Raises SecretNotFound with the names of the field, the Secret and the key, and InvalidCredentials for a value
+        that cannot be sent.
+        """
+        found = _LoginReader(login, secret_dirs)
+        return cls({**found.protocol(), **found.credentials()}, tuple(found.secrets))
+
+
+def login_secrets(login: LoginSpec, secret_dirs: Mapping[str, Path]) -> tuple[str, ...]:
+    """The texts of the login that must not be in any output; those that can be read."""
+    try:
+        return Login.of(login, secret_dirs).secrets
+    except (InvalidCredentials, SecretNotFound):
+        return ()
+
+
+class _LoginReader:
+    """Reads the Secrets of one login."""
+
+    def __init__(self, login: LoginSpec, secret_dirs: Mapping[str, Path]) -> None:
+        self._login = login
+        self._secret_dirs = secret_dirs
+        self.secrets: list[str] = []
+
+    def protocol(self) -> dict[str, str]:
+        """The properties of the connection: with TLS unless `insecure`."""
+        login = self._login
+        protocol = "SSL" if login.type is LoginType.CERTIFICATE else "SASL_PLAINTEXT" if login.insecure else "SASL_SSL"
+        return {"security.protocol": protocol, **self._authorities("ssl.truststore.")}
+
+    def credentials(self) -> dict[str, str]:
+        """The properties of the type."""
+        if self._login.type is LoginType.CERTIFICATE:
+            return self._certificate()
+        mechanism, module = _PASSWORDS[self._login.type]
+        values = {"username": self._login.username or self._required("username"), "password": self._secret("password")}
+        return {"sasl.mechanism": mechanism, "sasl.jaas.config": jaas(module, values)}
+
+    def _certificate(self) -> dict[str, str]:
+        names = next((pair for pair in _CERTIFICATES if self._key(pair[1])), _CERTIFICATES[0])
+        chain, key = self._required(names[0]), self._required(names[1])
+        self.secrets += [key, *(line for line in key.splitlines() if len(line) >= _MIN_LINE and "-----" not in line)]
+        if not re.search(_PKCS8, key):
+            raise InvalidCredentials(
+                f"{self._where(names[1])} is not a private key that Kafka's client reads, which begins with "
+                "-----BEGIN PRIVATE KEY-----: convert it with `openssl pkcs8 -topk8 -nocrypt`; for a Certificate of "
+                "cert-manager set privateKey.encoding: PKCS8"
+            )
+        store = {"type": "PEM", "certificate.chain": chain, "key": key}
+        return {f"ssl.keystore.{name}": value for name, value in store.items()}
+
+    def _authorities(self, prefix: str) -> dict[str, str]:
+        reference = self._login.ca_secret
+        if reference is None:
+            return {}
+        directory = self._directory(reference.secret, "caSecret")
+        certificates = read_key(directory / reference.key, f"{_HERE}.caSecret")
+        if not certificates:
+            raise SecretNotFound(
+                f"{_HERE}.caSecret: the Secret {reference.secret} has no key {reference.key} (no "
+                f"{directory / reference.key})"
+            )
+        return {f"{prefix}type": "PEM", f"{prefix}certificates": certificates}
+
+    def _secret(self, key: str) -> str:
+        value = self._required(key)
+        self.secrets.append(value)
+        return self._printable(key, value)
+
+    def _required(self, key: str) -> str:
+        value = self._key(key)
+        if not value:
+            raise SecretNotFound(
+                f"{_HERE}.credentials: the Secret {self._name} has no key {key}, which the type {self._login.type} "
+                f"needs (no {self._files / key})"
+            )
+        return value
+
+    def _key(self, key: str) -> str:
+        return read_key(self._files / key, f"{_HERE}.credentials")
+
+    def _printable(self, key: str, value: str) -> str:
+        if any(unicodedata.category(character) == "Cc" for character in value):
+            raise InvalidCredentials(f"{self._where(key)} contains a line break or another control character")
+        return value
+
+    def _where(self, key: str) -> str:
+        return f"{_HERE}.credentials: the key {key} of the Secret {self._name}"
+
+    @property
+    def _name(self) -> str:
+        assert self._login.credentials is not None  # checked by the rules of the manifest
+        return self._login.credentials.secret
+
+    @property
+    def _files(self) -> Path:
+        return current_version(self._directory(self._name, "credentials"))
+
+    def _directory(self, secret: str, field: str) -> Path:
+        if secret not in self._secret_dirs:
+            raise SecretNotFound(
+                f"{_HERE}.{field}: the Secret {secret} is not mounted. In Kubernetes, check that it exists in the "
+                f"sink's namespace; elsewhere use --secret {secret}=DIRECTORY, with one file for each of its keys."
+            )
+        return self._secret_dirs[secret]
+
+
+def jaas(module: str, options: Mapping[str, str]) -> str:
+    """A login of JAAS as text: `module required name="value" …;`."""
+    return f"{' '.join([module, 'required', *_options(options)])};"
+
+
+def _options(options: Mapping[str, str]) -> Iterator[str]:
+    """Java's StreamTokenizer reads them: a quoted text ends with the line, and a backslash escapes."""
+    for name, value in options.items():
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        yield f'{name}="{escaped}"'

@@ -1,0 +1,88 @@
+"""A broker that knows every kind of login of `spec.kafka.login`, and the Secrets for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from devtools.certificates import Certificate, self_signed
+from devtools.kafka import KafkaBroker, kafka_broker
+
+USER, PASSWORD = "alice", 'wonder"land\\ of 1865'
+_LISTENER = "listener.name.sasl_ssl"
+_SCRAM = {"scram-sha-256": ScramMechanism.SCRAM_SHA_256, "scram-sha-512": ScramMechanism.SCRAM_SHA_512}
+
+
+@dataclass(frozen=True)
+class LoginBroker:
+    """The broker, its certificate and that of its one client."""
+
+    broker: KafkaBroker
+    certificate: Certificate
+    client: Certificate
+
+    def kafka(self, kind: str, **login: Any) -> dict[str, Any]:
+        """The section `spec.kafka` of a manifest with a login, for the listener of its type."""
+        bootstrap = self.broker.tls_bootstrap if kind == "Certificate" else self.broker.sasl_bootstrap
+        given = {"type": kind, "credentials": {"secret": "login"}, "caSecret": {"secret": "kafka-ca", "key": "ca.crt"}}
+        return {"bootstrapServers": bootstrap, "login": {**given, **login}}
+
+    def write_secrets(self, folder: Path, **keys: str | bytes) -> None:
+        """Writes the Secrets `kafka-ca`, and `login` with `keys`, as directories."""
+        write_secret(folder / "kafka-ca", {"ca.crt": self.certificate.certificate.read_bytes()})
+        write_secret(folder / "login", keys)
+
+
+def write_secret(folder: Path, keys: Mapping[str, str | bytes]) -> None:
+    """Writes a Secret as a directory; keys that it had are removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.iterdir():
+        file.unlink()
+    for name, value in keys.items():
+        (folder / name).write_bytes(value if isinstance(value, bytes) else value.encode())
+
+
+@contextmanager
+def login_broker(folder: Path) -> Iterator[LoginBroker]:
+    """The broker of a module of tests. `folder` is for its certificates."""
+    certificate, client = (self_signed(_made(folder / name)) for name in ("broker", "client"))
+    with kafka_broker(
+        settings=_settings(), users={USER: "unused"}, certificate=certificate, clients=client.certificate
+    ) as broker:
+        _create_scram_users(broker)
+        yield LoginBroker(broker, certificate, client)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _settings() -> dict[str, str]:
+    escaped = PASSWORD.replace("\\", "\\\\").replace('"', '\\"').replace("\\", "\\\\")  # of JAAS in a properties file
+    modules = "org.apache.kafka.common.security"
+    plain = f'{modules}.plain.PlainLoginModule required user_{USER}="{escaped}";'
+    scram = f"{modules}.scram.ScramLoginModule required;"
+    return {
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        f"{_LISTENER}.plain.sasl.jaas.config": plain,
+        **{f"{_LISTENER}.{mechanism}.sasl.jaas.config": scram for mechanism in _SCRAM},
+    }
+
+
+def _create_scram_users(broker: KafkaBroker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for mechanism in _SCRAM.values():  # a request changes a user once
+        change = UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode())
+        for done in admin.alter_user_scram_credentials([change]).values():
+            done.result(30)

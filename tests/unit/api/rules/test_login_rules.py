@@ -1,0 +1,73 @@
+"""The rules of `spec.kafka.login`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.api.manifests import accepted, spec_errors
+
+LOGIN = "spec.kafka.login"
+CA = {"secret": "kafka-ca", "key": "ca.crt"}
+
+
+def login(kind: str, **more: object) -> dict[str, object]:
+    return {LOGIN: {"type": kind, "credentials": {"secret": "kafka-login"}, **more}}
+
+
+@pytest.mark.parametrize("kind", ["Scram512", "Scram256", "Plain", "Certificate"])
+def test_a_login_needs_credentials(kind: str) -> None:
+    assert spec_errors({LOGIN: {"type": kind}}) == [f"{LOGIN}.credentials: is missing: the type {kind} needs it"]
+    accepted(login(kind, caSecret=CA))
+
+
+def test_a_login_of_an_unknown_type_names_the_known_ones() -> None:
+    [error] = spec_errors(login("Scram"))
+    assert error.startswith(f"{LOGIN}.type: Scram is not one of Scram512, Scram256, Plain, Certificate")
+
+
+def test_a_certificate_has_no_user_and_needs_tls() -> None:
+    types = "only with Scram512, Scram256, Plain: remove it"
+    assert spec_errors(login("Certificate", username="alice", insecure=True)) == [
+        f"{LOGIN}.username: has no effect with the type Certificate, {types}",
+        f"{LOGIN}.insecure: has no effect with the type Certificate, {types}",
+    ]
+
+
+def test_authorities_have_no_effect_without_tls() -> None:
+    assert spec_errors(login("Plain", insecure=True, caSecret=CA)) == [
+        f"{LOGIN}.caSecret: has no effect with insecure: true: remove one of them"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("Scram512", "security.protocol"),
+        ("Plain", "sasl.mechanism"),
+        ("Certificate", "security.protocol"),
+        ("Certificate", "ssl.keystore.location"),
+    ],
+)
+def test_a_property_is_set_by_the_login_or_in_properties(kind: str, name: str) -> None:
+    assert spec_errors(login(kind), {"spec.kafka.properties": {name: "a"}}) == [
+        f"spec.kafka.properties[{name}]: is set by spec.kafka.login, of type {kind}: remove it here, or use properties "
+        "instead of login"
+    ]
+
+
+def test_a_property_is_set_by_the_login_or_from_a_secret() -> None:
+    secret = {"name": "sasl.jaas.config", "secret": "login", "key": "jaas"}
+    [error] = spec_errors(login("Plain"), {"spec.kafka.propertySecrets": [secret]})
+    assert error.startswith("spec.kafka.propertySecrets[0].name: sasl.jaas.config is set by spec.kafka.login")
+
+
+def test_properties_for_tls_are_set_beside_a_login_without_authorities_of_its_own() -> None:
+    trusted = {"spec.kafka.properties": {"ssl.truststore.location": "/etc/ca.pem", "ssl.truststore.type": "PEM"}}
+    accepted(login("Scram512"), trusted)
+    assert len(spec_errors(login("Scram512", caSecret=CA), trusted)) == 2
+
+
+def test_other_properties_are_set_beside_a_login() -> None:
+    password = {"name": "ssl.key.password", "secret": "login", "key": "password"}
+    accepted(login("Certificate"), {"spec.kafka.propertySecrets": [password]})
+    accepted(login("Scram512"), {"spec.kafka.properties": {"client.rack": "a", "ssl.protocol": "TLSv1.3"}})
