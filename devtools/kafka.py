@@ -56,9 +56,9 @@ class KafkaBroker:
 
     `settings` are broker properties over the defaults above. With `users` (name to password) there is a second
     listener with SASL/PLAIN at `sasl_bootstrap`, encrypted where there is a `certificate`. With `clients`, an
-    authority, there is a third one at `tls_bootstrap`, which asks clients for a certificate of it. `heap` as a JVM writes
-    it. `short_lived` compiles less: two thirds of the CPU at the start, at the price of speed later. `host`: the address
-    of this machine where clients find it. `jvm`: further options of the JVM.
+    authority, there is a third one at `tls_bootstrap`, which asks clients for a certificate. `heap` as a JVM writes it.
+    `short_lived` compiles less: two thirds of the CPU at the start, at the price of speed later. `host`: the address of
+    this machine where clients find it. `jvm`: further options of the JVM.
     """
 
     def __init__(

@@ -22,6 +22,7 @@ class LoginType(StrEnum):
     SCRAM_256 = "Scram256"
     PLAIN = "Plain"
     CERTIFICATE = "Certificate"
+    OAUTH = "OAuth"
 
 
 class ConverterType(StrEnum):

@@ -134,7 +134,11 @@ def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[t
 
     cores = usual_cores()
     settings = SparkSettings(
-        app_name=f"s3sink-verify-{sink.sink_id}", jars=client_jars(), cores=cores, conf=sink.spec.spark_conf
+        app_name=f"s3sink-verify-{sink.sink_id}",
+        jars=client_jars(),
+        java_options=properties.java_options,
+        cores=cores,
+        conf=sink.spec.spark_conf,
     )
     with _quiet_end(), session(settings) as spark, JavaKafkaAdmin(spark._gateway, properties) as client:
         yield client, SparkEngine(spark, properties.client(), redact=properties.redact, cores=cores)

@@ -239,6 +239,7 @@ class _Run:
         return SparkSettings(
             app_name=f"s3sink-{self.sink.sink_id}",
             jars=jars,
+            java_options=self.connections.kafka.java_options,
             cores=self.tasks.cores,
             heap=self.tasks.memory.heap if alone else memory_budget.heap_beside_executors(self.options.memory),
             conf=self.sink.spec.spark_conf,

@@ -23,7 +23,7 @@ def admin(
     Java is not installed.
     """
     wait_for_broker(properties.bootstrap_servers, timeout_s=connect_timeout_s)
-    gateway = plain_jvm(client_jars())
+    gateway = plain_jvm(client_jars(), options=properties.java_options)
     try:
         with JavaKafkaAdmin(gateway, properties, timeout_ms=timeout_ms) as client:
             yield client

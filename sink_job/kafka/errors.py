@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sink_job.api.errors import (
@@ -47,6 +48,10 @@ _MISCONFIGURED = {
     "UnsupportedVersionException",
 }
 _KNOWN = _TLS | _AUTHENTICATION | _GROUP_IN_USE | _MISSING | _TRANSIENT | _MISCONFIGURED
+_NO_TOKEN = "An internal error occurred while retrieving token from callback handler"
+"""The only message of Kafka's client for a token endpoint that it cannot reach, or that fails again and again."""
+_TRACE = re.compile(r"\s+at [\w.$/<>]+\([^)]*\).*", re.DOTALL)
+_CLASSES = re.compile(r"([\w.$]+(Exception|Error): )+")
 _UNRESOLVED = ("No resolvable bootstrap urls", "Couldn't resolve server", "DNS resolution failed")
 
 
@@ -85,7 +90,12 @@ def domain_error(chain: list[JavaThrowable], *, doing: str, servers: str) -> Sin
     if names & _TLS:
         return InvalidCredentials(f"{request}: the TLS handshake failed: {message}")
     if names & _AUTHENTICATION:
-        return InvalidCredentials(f"{request}: authentication failed: {message}")
+        if message == _NO_TOKEN:
+            return TransientError(
+                f"{request}: the token endpoint does not answer, or its certificate is not trusted: check "
+                "spec.kafka.login.tokenUrl and tokenCaSecret; the log of the JVM has the reason"
+            )
+        return InvalidCredentials(f"{request}: authentication failed: {_without_trace(message)}")
     if any(name.endswith("AuthorizationException") for name in names):
         return AccessDenied(f"{request}: access denied: {message}")
     if any(phrase in thrown.message for thrown in chain for phrase in _UNRESOLVED):
@@ -107,6 +117,11 @@ def _messages(chain: list[JavaThrowable]) -> str:
     """The innermost message. The outer messages only wrap or repeat it."""
     messages = [thrown.message for thrown in chain if thrown.message]
     return messages[-1].rstrip(". ") if messages else (chain[-1].name if chain else "no reason given")
+
+
+def _without_trace(message: str) -> str:
+    """`message` without the stack trace and the names of classes that the callback handler of a login adds."""
+    return _CLASSES.sub("", _TRACE.sub("", message), count=1)
 
 
 def _hint(message: str) -> str:

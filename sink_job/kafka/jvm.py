@@ -14,18 +14,18 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from sink_job.api.errors import ConfigurationError
 
 
-def plain_jvm(jars: Sequence[Path], *, heap: int = 128 << 20) -> JavaGateway:
+def plain_jvm(jars: Sequence[Path], *, options: Sequence[str] = (), heap: int = 128 << 20) -> JavaGateway:
     """A JVM whose class path has `jars` (kafka-clients) before PySpark's jars. It starts in half a second.
 
-    `heap` is in bytes. The JVM ends after `gateway.shutdown()`, or with this process. Raises ConfigurationError if no
-    Java is installed.
+    `options`: further options of the JVM. `heap` is in bytes. The JVM ends after `gateway.shutdown()`, or with this
+    process. Raises ConfigurationError if no Java is installed.
     """
     folder = spark_jars()
     py4j = next(folder.glob("py4j-*.jar"))
     port, token = launch_gateway(
         jarpath=str(py4j),
         classpath=os.pathsep.join([*map(str, jars), str(folder / "*")]),
-        javaopts=[f"-Xmx{heap >> 20}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
+        javaopts=[f"-Xmx{heap >> 20}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options],
         java_path=java_binary(),
         die_on_exit=True,
         enable_auth=True,

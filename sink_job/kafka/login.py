@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote_plus
 
 from sink_job.api.enums import LoginType
 from sink_job.api.errors import InvalidCredentials, SecretNotFound
 from sink_job.api.sections.login_section import LoginSpec
+from sink_job.api.sections.secret_refs import SecretKey
 from sink_job.engine.secret_files import current_version, read_key
 
 _HERE: Final = "spec.kafka.login"
@@ -27,6 +30,10 @@ _PASSWORDS: Final[Mapping[LoginType, tuple[str, str]]] = {
     LoginType.PLAIN: ("PLAIN", f"{_MODULES}.plain.PlainLoginModule"),
 }
 """Mechanism and login module of the types with a password."""
+_BEARER: Final = f"{_MODULES}.oauthbearer"
+_ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+_EXTENSIONS: Final = {"logicalCluster": "logicalCluster", "identityPool": "identityPoolId"}
+"""SASL extensions of Confluent Cloud by the key of the Secret."""
 _CERTIFICATES: Final = (("tls.crt", "tls.key"), ("user.crt", "user.key"))  # of cert-manager; of Strimzi
 _PKCS8: Final = "-----BEGIN (ENCRYPTED )?PRIVATE KEY-----"
 _MIN_LINE: Final = 16  # shorter lines of a key occur in messages by chance
@@ -34,10 +41,12 @@ _MIN_LINE: Final = 16  # shorter lines of a key occur in messages by chance
 
 @dataclass(frozen=True, repr=False)
 class Login:
-    """The properties of a login. `secrets`: texts that must not be in any output."""
+    """The properties of a login. `secrets`: texts that must not be in any output. `java_options`: options of each JVM
+    that logs in."""
 
     properties: Mapping[str, str]
     secrets: tuple[str, ...] = ()
+    java_options: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, login: LoginSpec, secret_dirs: Mapping[str, Path]) -> Login:
@@ -47,7 +56,12 @@ class Login:
         that cannot be sent.
         """
         found = _LoginReader(login, secret_dirs)
-        return cls({**found.protocol(), **found.credentials()}, tuple(found.secrets))
+        return cls({**found.protocol(), **found.credentials()}, tuple(found.secrets), _java_options(login))
+
+
+def _java_options(login: LoginSpec) -> tuple[str, ...]:
+    """Kafka's client sends a request to no other token endpoint than those of a system property."""
+    return () if login.token_url is None else (f"-D{_ALLOWED_URLS}={login.token_url}",)
 
 
 def login_secrets(login: LoginSpec, secret_dirs: Mapping[str, Path]) -> tuple[str, ...]:
@@ -70,15 +84,39 @@ class _LoginReader:
         """The properties of the connection: with TLS unless `insecure`."""
         login = self._login
         protocol = "SSL" if login.type is LoginType.CERTIFICATE else "SASL_PLAINTEXT" if login.insecure else "SASL_SSL"
-        return {"security.protocol": protocol, **self._authorities("ssl.truststore.")}
+        return {"security.protocol": protocol, **self._authorities(login.ca_secret, "caSecret")}
 
     def credentials(self) -> dict[str, str]:
         """The properties of the type."""
         if self._login.type is LoginType.CERTIFICATE:
             return self._certificate()
+        if self._login.type is LoginType.OAUTH:
+            return self._tokens()
         mechanism, module = _PASSWORDS[self._login.type]
         values = {"username": self._login.username or self._required("username"), "password": self._secret("password")}
         return {"sasl.mechanism": mechanism, "sasl.jaas.config": jaas(module, values)}
+
+    def _tokens(self) -> dict[str, str]:
+        login = self._login
+        client = login.client_id or self._printable("clientId", self._required("clientId"))
+        secret = self._secret("clientSecret")
+        # A server can return the header of a request in its message.
+        self.secrets += [b64encode(f"{client}:{text}".encode()).decode() for text in (secret, quote_plus(secret))]
+        options = {
+            "clientId": client,
+            "clientSecret": secret,
+            **({"scope": login.scope} if login.scope else {}),
+            **self._authorities(login.token_ca_secret, "tokenCaSecret"),
+        }
+        for key, name in _EXTENSIONS.items():
+            if value := self._key(key):
+                options[f"extension_{name}"] = self._printable(key, value)
+        return {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.login.callback.handler.class": f"{_BEARER}.OAuthBearerLoginCallbackHandler",
+            "sasl.oauthbearer.token.endpoint.url": str(login.token_url),
+            "sasl.jaas.config": jaas(f"{_BEARER}.OAuthBearerLoginModule", options),
+        }
 
     def _certificate(self) -> dict[str, str]:
         names = next((pair for pair in _CERTIFICATES if self._key(pair[1])), _CERTIFICATES[0])
@@ -93,18 +131,18 @@ class _LoginReader:
         store = {"type": "PEM", "certificate.chain": chain, "key": key}
         return {f"ssl.keystore.{name}": value for name, value in store.items()}
 
-    def _authorities(self, prefix: str) -> dict[str, str]:
-        reference = self._login.ca_secret
+    def _authorities(self, reference: SecretKey | None, field: str) -> dict[str, str]:
+        """The trust store with the certificates of the field `field`, as properties or as options of a login module."""
         if reference is None:
             return {}
-        directory = self._directory(reference.secret, "caSecret")
-        certificates = read_key(directory / reference.key, f"{_HERE}.caSecret")
+        directory = self._directory(reference.secret, field)
+        certificates = read_key(directory / reference.key, f"{_HERE}.{field}")
         if not certificates:
             raise SecretNotFound(
-                f"{_HERE}.caSecret: the Secret {reference.secret} has no key {reference.key} (no "
+                f"{_HERE}.{field}: the Secret {reference.secret} has no key {reference.key} (no "
                 f"{directory / reference.key})"
             )
-        return {f"{prefix}type": "PEM", f"{prefix}certificates": certificates}
+        return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": certificates}
 
     def _secret(self, key: str) -> str:
         value = self._required(key)

@@ -33,10 +33,11 @@ class KafkaProperties:
         self, properties: Mapping[str, str], secrets: frozenset[str] = frozenset(), *, login: Login | None = None
     ) -> None:
         """`secrets`: names of properties with secret values, in addition to names that indicate a secret. `login`: more
-        properties."""
+        properties; `java_options` are those that it needs in each JVM with a client."""
         self._properties = {**properties, **(login.properties if login else {})}
         secret = {k: v for k, v in self._properties.items() if k in secrets or _SECRET_NAME.search(k)}
         self._hidden = _hidden(secret, login.secrets if login else ())
+        self.java_options = login.java_options if login else ()
 
     @classmethod
     def of(cls, kafka: KafkaSpec, secret_dirs: Mapping[str, Path]) -> KafkaProperties:

@@ -80,7 +80,7 @@ _LATE_COMPILATION = (
 class SparkSettings:
     """The settings of a session.
 
-    `jars`: Kafka's client.
+    `jars`: Kafka's client. `java_options`: options that it needs in the JVM of the driver and in those of executors.
     `cores`: number of concurrent tasks; None: the number of CPUs that this process may use.
     `heap`: heap of the driver's JVM, in bytes.
     `temp_dir`: parent of the directory for Spark's files; None: the system's temporary directory.
@@ -91,6 +91,7 @@ class SparkSettings:
 
     app_name: str
     jars: Sequence[Path]
+    java_options: Sequence[str] = ()
     cores: int | None = None
     heap: int = 640 << 20
     temp_dir: Path | None = None
@@ -121,6 +122,7 @@ def spark_conf(settings: SparkSettings, folder: Path, sockets: Path, log4j: Path
             *_archive(settings.jars),
             _logging(log4j),
             f"-Djava.io.tmpdir={folder}",
+            *settings.java_options,
         ),
         "spark.local.dir": str(folder),
         _MALLOC_ARENAS: ARENAS,
@@ -154,6 +156,7 @@ def _in_pods(
             *_archive(settings.jars),
             f"-XX:ActiveProcessorCount={max(2, cluster.cores)}",
             _logging(log4j),
+            *settings.java_options,
         ),
     }
 

@@ -30,6 +30,7 @@ VALUES: dict[str, list[object]] = {
         ABSENT,
         {"type": "Plain"},
         {"type": "Plain", "credentials": {"secret": "a"}, "username": "b", "insecure": True},
+        {"type": "OAuth", "credentials": {"secret": "a"}, "tokenUrl": "http://127.0.0.1/b"},
         {"type": "Certificate", "credentials": {"secret": "a"}, "caSecret": {"secret": "a", "key": "b"}},
     ],
     "spec.format.converter": ["Json", "Text", "Bytes", "Cbor", "MessagePack"],

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from devtools.processes import LOOPBACK, Process
+from devtools.s3 import S3Server
+from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Topics
 from sink_job.api.errors import InvalidCredentials
+from tests.conftest import SinkFactory
 from tests.support.login_broker import PASSWORD, USER, LoginBroker, login_broker
 from tests.support.spark_fixture import UNTIL_CAUGHT_UP, SparkFixture
+from tests.support.token_server import CLIENT, CLIENT_SECRET, SCOPE
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
 VALUES = [b'{"n":%d}' % n for n in range(10)]
@@ -82,3 +91,104 @@ def test_a_certificate_that_the_brokers_do_not_trust_is_an_error_of_tls(
     server.write_secrets(fixture.folder / "secrets", **pair)
     with pytest.raises(InvalidCredentials, match="TLS handshake failed"):
         fixture.run(fixture.sink([topic], kafka=server.kafka("Certificate")), UNTIL_CAUGHT_UP)
+
+
+# -- processes: these logins need options or classes of the JVM ------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SinkProcess:
+    """A sink as a process, with its Secrets in `folder`."""
+
+    command: SinkCommand
+    topics: Topics
+    topic: str
+    folder: Path
+    group: str
+
+    def start(self, *arguments: str) -> Process:
+        return self.command.start("run", *self.secrets, *arguments)
+
+    @property
+    def secrets(self) -> list[str]:
+        return [word for folder in self.folder.iterdir() for word in ("--secret", f"{folder.name}={folder}")]
+
+    def copies(self, count: int) -> bool:
+        return self.topics.committed(self.group, self.topic) == {0: count}
+
+    def outputs(self) -> str:
+        """All that the processes have written: logs, manifests and files of the working directory."""
+        files = [file for file in self.command.folder.rglob("*") if file.is_file()]
+        return "\n".join(file.read_text(errors="replace") for file in files)
+
+
+MakeSink = Callable[..., SinkProcess]
+
+
+@pytest.fixture
+def process(
+    server: LoginBroker, s3: S3Server, bucket: str, topic: str, tmp_path: Path, sink_of: SinkFactory
+) -> MakeSink:
+    topics = Topics(server.broker.bootstrap)
+    topics.create(topic)
+    topics.produce_values(topic, VALUES)
+    folder = tmp_path / "secrets"
+
+    def make(kafka: Mapping[str, Any], **secret: str) -> SinkProcess:
+        server.write_secrets(folder, **secret)
+        spec = local_spec(
+            bootstrap=server.broker.sasl_bootstrap,
+            topics=[topic],
+            endpoint=s3.endpoint,
+            bucket=bucket,
+            kafka={**kafka, "groupId": bucket},
+            rotation={"flushSize": 10},
+            rounds={"minBytes": 0, "maxDelay": "50ms"},
+        )
+        return SinkProcess(sink_of(manifest(bucket, spec)), topics, topic, folder, bucket)
+
+    return make
+
+
+def oauth(server: LoginBroker) -> dict[str, Any]:
+    """Tokens are renewed as late as Kafka's client allows it."""
+    ca = {"secret": "kafka-ca", "key": "ca.crt"}
+    login = server.kafka("OAuth", tokenUrl=server.tokens.url, tokenCaSecret=ca, scope=SCOPE)
+    renewal = {"sasl.login.refresh.min.period.seconds": "1", "sasl.login.refresh.buffer.seconds": "0"}
+    return {**login, "properties": renewal}
+
+
+def test_tokens_are_renewed_while_a_sink_runs(server: LoginBroker, process: MakeSink) -> None:
+    sink = process(oauth(server), clientId=CLIENT, clientSecret=CLIENT_SECRET)
+    tokens = server.tokens
+    tokens.lifetime_s = 5
+    running = sink.start()
+    SinkCommand.wait_for(lambda: sink.copies(10), "the first records", running)
+    expired = time.time() + tokens.lifetime_s + 2  # with the broker's tolerance
+    SinkCommand.wait_for(lambda: tokens.renewed_since(expired), "renewed tokens", running)
+    sink.topics.produce_values(sink.topic, VALUES)
+    SinkCommand.wait_for(lambda: sink.copies(20), "records after the renewal", running)
+    running.terminate(60)
+    assert tokens.requests[0] == {"grant_type": "client_credentials", "scope": SCOPE}
+    output = sink.outputs()
+    assert not [secret for secret in (CLIENT_SECRET, *tokens.tokens) if secret in output]
+
+
+def test_a_wrong_client_secret_ends_with_one_message_without_it(server: LoginBroker, process: MakeSink) -> None:
+    sink = process(oauth(server), clientId=CLIENT, clientSecret="hush-hush-22")
+    ended = sink.start("--until-caught-up")
+    assert ended.wait(120) == 7, ended.log
+    [message] = [line for line in ended.log.splitlines() if "InvalidCredentials" in line]
+    assert "authentication failed: The response code 401" in message
+    assert "(HttpAccessTokenRetriever.java" not in message
+    sent = b64encode(f"{CLIENT}:hush-hush-22".encode()).decode()  # the server returns it
+    assert not [secret for secret in ("hush-hush-22", sent) if secret in sink.outputs()]
+
+
+def test_a_token_endpoint_that_does_not_answer_is_tried_again_later(server: LoginBroker, process: MakeSink) -> None:
+    kafka = oauth(server)
+    kafka["login"]["tokenUrl"] = f"https://{LOOPBACK}:9/token"  # no process listens there
+    kafka["properties"] = {"sasl.login.retry.backoff.max.ms": "200"}
+    ended = process(kafka, clientId=CLIENT, clientSecret=CLIENT_SECRET).start("--until-caught-up")
+    assert ended.wait(120) == 75, ended.log
+    assert "the token endpoint does not answer" in ended.log

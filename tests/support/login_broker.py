@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
 
 from devtools.certificates import Certificate, self_signed
 from devtools.kafka import KafkaBroker, kafka_broker
+from tests.support.token_server import AUDIENCE, TokenServer, token_server
 
 USER, PASSWORD = "alice", 'wonder"land\\ of 1865'
 _LISTENER = "listener.name.sasl_ssl"
@@ -25,11 +26,12 @@ _SCRAM = {"scram-sha-256": ScramMechanism.SCRAM_SHA_256, "scram-sha-512": ScramM
 
 @dataclass(frozen=True)
 class LoginBroker:
-    """The broker, its certificate and that of its one client."""
+    """The broker, its certificate, that of its one client, and the token endpoint, which has the broker's."""
 
     broker: KafkaBroker
     certificate: Certificate
     client: Certificate
+    tokens: TokenServer
 
     def kafka(self, kind: str, **login: Any) -> dict[str, Any]:
         """The section `spec.kafka` of a manifest with a login, for the listener of its type."""
@@ -56,11 +58,19 @@ def write_secret(folder: Path, keys: Mapping[str, str | bytes]) -> None:
 def login_broker(folder: Path) -> Iterator[LoginBroker]:
     """The broker of a module of tests. `folder` is for its certificates."""
     certificate, client = (self_signed(_made(folder / name)) for name in ("broker", "client"))
-    with kafka_broker(
-        settings=_settings(), users={USER: "unused"}, certificate=certificate, clients=client.certificate
-    ) as broker:
+    with ExitStack() as stack:
+        tokens = stack.enter_context(token_server(certificate))
+        broker = stack.enter_context(
+            kafka_broker(
+                settings=_settings(tokens),
+                users={USER: "unused"},
+                certificate=certificate,
+                clients=client.certificate,
+                jvm=[f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={tokens.keys_url}"],
+            )
+        )
         _create_scram_users(broker)
-        yield LoginBroker(broker, certificate, client)
+        yield LoginBroker(broker, certificate, client, tokens)
 
 
 def _made(folder: Path) -> Path:
@@ -68,15 +78,24 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def _settings() -> dict[str, str]:
+def _settings(tokens: TokenServer) -> dict[str, str]:
     escaped = PASSWORD.replace("\\", "\\\\").replace('"', '\\"').replace("\\", "\\\\")  # of JAAS in a properties file
     modules = "org.apache.kafka.common.security"
     plain = f'{modules}.plain.PlainLoginModule required user_{USER}="{escaped}";'
     scram = f"{modules}.scram.ScramLoginModule required;"
     return {
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
         f"{_LISTENER}.plain.sasl.jaas.config": plain,
         **{f"{_LISTENER}.{mechanism}.sasl.jaas.config": scram for mechanism in _SCRAM},
+        f"{_LISTENER}.oauthbearer.sasl.jaas.config": f"{modules}.oauthbearer.OAuthBearerLoginModule required;",
+        f"{_LISTENER}.oauthbearer.sasl.server.callback.handler.class": (
+            f"{modules}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+        ),
+        # A session ends with its token: the broker closes a connection that has not logged in again.
+        f"{_LISTENER}.oauthbearer.connections.max.reauth.ms": "3600000",
+        "sasl.oauthbearer.jwks.endpoint.url": tokens.keys_url,
+        "sasl.oauthbearer.expected.audience": AUDIENCE,
+        "sasl.oauthbearer.clock.skew.seconds": "1",
     }
 
 

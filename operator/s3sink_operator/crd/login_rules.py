@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from s3sink_operator.crd.cel import CelRule, cel_list, either
 from sink_job.api.enums import LoginType
-from sink_job.api.rules.login_rules import WITH_CREDENTIALS, WITH_USERNAME, WITHOUT_TLS
+from sink_job.api.rules.login_rules import WITH_CREDENTIALS, WITH_TOKENS, WITH_USERNAME, WITHOUT_TLS
 from sink_job.api.sections.login_section import AUTHORITY_PROPERTIES, login_properties
 
 
@@ -18,7 +18,14 @@ def login_rules() -> Iterator[CelRule]:
         either(f"!(self.type in {cel_list(WITH_CREDENTIALS)})", "has(self.credentials)"),
         f"{here}.credentials is missing: this type needs it",
     )
+    yield CelRule(
+        here,
+        either(f"!(self.type in {cel_list(WITH_TOKENS)})", "has(self.tokenUrl)"),
+        f"{here}.tokenUrl is missing: this type needs it",
+    )
     yield _only(here, "username", "!has(self.username)", WITH_USERNAME)
+    for name in ("clientId", "tokenUrl", "scope", "tokenCaSecret"):
+        yield _only(here, name, f"!has(self.{name})", WITH_TOKENS)
     yield _only(here, "insecure", "!self.insecure", WITHOUT_TLS)
     yield CelRule(
         here,

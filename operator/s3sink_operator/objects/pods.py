@@ -350,7 +350,7 @@ def secret_names(sink: Sink) -> Sequence[str]:
     """The names of all Secrets in the manifest, sorted."""
     registry, login = sink.spec.format.registry, sink.spec.kafka.login
     refs = [] if registry is None else [registry.credentials, registry.ca_secret, registry.client_secret]
-    refs += [] if login is None else [login.credentials, login.ca_secret]
+    refs += [] if login is None else [login.credentials, login.ca_secret, login.token_ca_secret]
     return sorted({*executor_secret_names(sink), *(ref.secret for ref in refs if ref is not None)})
 
 

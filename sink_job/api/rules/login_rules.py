@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from sink_job.api.enums import LoginType
-from sink_job.api.field_errors import FieldError, Path
+from sink_job.api.field_errors import FieldError, Path, shown
+from sink_job.api.field_types import is_loopback
 
 if TYPE_CHECKING:
     from sink_job.api.sections.login_section import LoginSpec
@@ -17,8 +18,9 @@ _LOGIN: Final[Path] = (*_KAFKA, "login")
 _TYPE: Final[Path] = (*_LOGIN, "type")
 
 WITH_USERNAME: Final = (LoginType.SCRAM_512, LoginType.SCRAM_256, LoginType.PLAIN)
-WITH_CREDENTIALS: Final = (*WITH_USERNAME, LoginType.CERTIFICATE)
-WITHOUT_TLS: Final = WITH_USERNAME
+WITH_TOKENS: Final = (LoginType.OAUTH,)
+WITH_CREDENTIALS: Final = (*WITH_USERNAME, LoginType.CERTIFICATE, LoginType.OAUTH)
+WITHOUT_TLS: Final = (*WITH_USERNAME, LoginType.OAUTH)
 """The types of a login that do not need TLS."""
 
 
@@ -32,6 +34,7 @@ def check_login(spec: Spec) -> Iterator[FieldError]:
         yield FieldError(
             (*_LOGIN, "caSecret"), "has no effect with insecure: true: remove one of them", ((*_LOGIN, "insecure"),)
         )
+    yield from _token_url(login)
     yield from _set_twice(spec, login)
 
 
@@ -41,11 +44,29 @@ def _fields_of_types(login: LoginSpec) -> Iterator[FieldError]:
         yield FieldError(here, f"is missing: the type {kind} needs it", (here, _TYPE))
     for name, is_set, types in (
         ("username", login.username is not None, WITH_USERNAME),
+        ("clientId", login.client_id is not None, WITH_TOKENS),
+        ("tokenUrl", login.token_url is not None, WITH_TOKENS),
+        ("scope", login.scope is not None, WITH_TOKENS),
+        ("tokenCaSecret", login.token_ca_secret is not None, WITH_TOKENS),
         ("insecure", login.insecure, WITHOUT_TLS),
     ):
         if is_set and kind not in types:
             message = f"has no effect with the type {kind}, only with {', '.join(types)}: remove it"
             yield FieldError((*_LOGIN, name), message, (_TYPE,))
+
+
+def _token_url(login: LoginSpec) -> Iterator[FieldError]:
+    url, here = login.token_url, (*_LOGIN, "tokenUrl")
+    if url is None:
+        if login.type in WITH_TOKENS:
+            yield FieldError(here, f"is missing: the type {login.type} needs it", (here, _TYPE))
+    elif url.startswith("http://"):
+        if not login.insecure and not is_loopback(url):
+            message = f"{shown(here, url)} is not encrypted: use https://, or set spec.kafka.login.insecure: true"
+            yield FieldError(here, message, ((*_LOGIN, "insecure"),))
+        if login.token_ca_secret is not None:
+            message = "has no effect: spec.kafka.login.tokenUrl is not encrypted; remove it"
+            yield FieldError((*_LOGIN, "tokenCaSecret"), message, (here,))
 
 
 def _set_twice(spec: Spec, login: LoginSpec) -> Iterator[FieldError]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 from pydantic import StrictBool
 
@@ -15,7 +17,7 @@ from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 
 
 def check_login_name(text: str) -> None:
-    """Checks the name of a Kafka user."""
+    """Checks the name of a Kafka user, or another text that a login sends."""
     if not text:
         raise ValueError("is empty")
     if len(text) > _MAX_NAME:
@@ -24,8 +26,28 @@ def check_login_name(text: str) -> None:
         raise ValueError("contains control characters")
 
 
+def check_token_url(text: str) -> None:
+    """Checks the URL of an OAuth token endpoint. It gets into a list of URLs, and into the command line of a JVM."""
+    message = "is not the URL of a token endpoint: use https://host/path"
+    if len(text) > _MAX_NAME:
+        raise ValueError(f"is longer than {_MAX_NAME} characters")
+    try:
+        url = urlsplit(text)
+        port = url.port
+    except ValueError:
+        raise ValueError(message) from None
+    if not text.startswith(("http://", "https://")) or not url.hostname or port == 0 or url.fragment:
+        raise ValueError(message)
+    if url.username is not None or url.password is not None:
+        raise ValueError("contains credentials: put them into the Secret of spec.kafka.login.credentials")
+    if not re.fullmatch(_URL, text):
+        raise ValueError(f"{message}, without blanks, commas, quotes and backslashes")
+
+
 _MAX_NAME: Final = 512
+_URL: Final = r"https?://[!#-&(-+\x2d-[\]-~]+"
 LoginName = Annotated[str, TextValidator(check_login_name, {"minLength": 1, "maxLength": _MAX_NAME})]
+TokenUrl = Annotated[str, TextValidator(check_token_url, {"pattern": "^https?://", "maxLength": _MAX_NAME})]
 
 _SASL: Final = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
 _KEY_STORE: Final = ("certificate.chain", "key", "location", "password", "type")
@@ -33,6 +55,7 @@ _SETS: Final[Mapping[LoginType, tuple[str, ...]]] = {
     LoginType.SCRAM_512: _SASL,
     LoginType.SCRAM_256: _SASL,
     LoginType.PLAIN: _SASL,
+    LoginType.OAUTH: ("sasl.oauthbearer.token.endpoint.url", "sasl.login.callback.handler.class", *_SASL),
     LoginType.CERTIFICATE: ("security.protocol", *(f"ssl.keystore.{name}" for name in _KEY_STORE)),
 }
 _TRUST_STORE: Final = ("certificates", "location", "password", "type")
@@ -44,16 +67,27 @@ class LoginSpec(SpecModel):
     """A login to Kafka. It replaces properties of the Kafka client, which must not be set beside it."""
 
     type: LoginType
-    """Kind of login. Scram512, Scram256 and Plain: user and password. Certificate: mutual TLS."""
+    """Kind of login. Scram512, Scram256 and Plain: user and password. Certificate: mutual TLS. OAuth: tokens for client
+    credentials."""
     credentials: Annotated[SecretRef | None, description(example={"secret": "kafka-login"})] = None
     """Secret with the keys of the type. Scram512, Scram256, Plain: username and password. Certificate: tls.crt and
-    tls.key, or user.crt and user.key (PEM, the key as PKCS 8)."""
+    tls.key, or user.crt and user.key (PEM, the key as PKCS 8). OAuth: clientId and clientSecret; logicalCluster and
+    identityPool are for Confluent Cloud."""
     username: Annotated[LoginName | None, description(example="s3sink")] = None
     """User of the types Scram512, Scram256 and Plain. Default: the key username of the Secret."""
+    client_id: Annotated[LoginName | None, description(example="s3sink")] = None
+    """Client of the type OAuth. Default: the key clientId of the Secret."""
+    token_url: Annotated[TokenUrl | None, description(example="https://login.example.com/oauth2/token")] = None
+    """URL of the token endpoint of the type OAuth. http:// needs insecure: true, except on loopback."""
+    scope: Annotated[LoginName | None, description(example="kafka")] = None
+    """Scope of the tokens of the type OAuth. Default: none is requested."""
+    token_ca_secret: Annotated[SecretKey | None, description(example={"secret": "login-ca", "key": "ca.crt"})] = None
+    """CA certificates (PEM) to verify the certificate of the token endpoint. Default: those that Java trusts."""
     ca_secret: Annotated[SecretKey | None, description(example={"secret": "kafka-ca", "key": "ca.crt"})] = None
     """CA certificates (PEM) to verify the certificates of the brokers. Default: those that Java trusts."""
     insecure: StrictBool = False
-    """Connect to the brokers without TLS. Records, and with type Plain the password, are then not encrypted."""
+    """Connect to the brokers without TLS, and allow a token endpoint without it. Records, and passwords and tokens of
+    the types Plain and OAuth, are then not encrypted."""
 
     def properties(self) -> Iterator[str]:
         """The names of the Kafka properties that this login sets, or that mean the same."""

@@ -85,6 +85,33 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "spec.kafka.login.credentials is missing",
     ),
     ("a user beside a certificate", [_login("Certificate", username="a")], "spec.kafka.login.username has no effect"),
+    (
+        "tokens without a URL",
+        [_login("OAuth")],
+        "spec.kafka.login.tokenUrl is missing: this type needs it",
+    ),
+    ("a client of a certificate", [_login("Certificate", clientId="a")], "spec.kafka.login.clientId has no effect"),
+    (
+        "a URL of a certificate",
+        [_login("Certificate", tokenUrl="https://a")],
+        "spec.kafka.login.tokenUrl has no effect",
+    ),
+    ("a scope of a certificate", [_login("Certificate", scope="a")], "spec.kafka.login.scope has no effect"),
+    (
+        "authorities of tokens of a certificate",
+        [_login("Certificate", tokenCaSecret={"secret": "ca", "key": "ca.crt"})],
+        "spec.kafka.login.tokenCaSecret has no effect",
+    ),
+    (
+        "a property beside tokens",
+        [_login("OAuth", tokenUrl="https://a"), {"spec.kafka.properties": {"sasl.mechanism": "OAUTHBEARER"}}],
+        "spec.kafka.properties has a property that spec.kafka.login sets, one of sasl.oauthbearer",
+    ),
+    (
+        "a secret beside tokens",
+        [_login("OAuth", tokenUrl="https://a"), _secret("sasl.jaas.config")],
+        "spec.kafka.propertySecrets has a property that spec.kafka.login sets, one of sasl.oauthbearer",
+    ),
     ("a certificate without TLS", [_login("Certificate", insecure=True)], "spec.kafka.login.insecure has no effect"),
     (
         "authorities without TLS",

@@ -25,7 +25,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         def shutdown(self) -> None:
             found.append("JVM ended")
 
-    def start(jars: object) -> Gateway:
+    def start(jars: object, *, options: object) -> Gateway:
         found.append("JVM started")
         return Gateway()
 

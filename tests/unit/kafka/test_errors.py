@@ -66,3 +66,28 @@ def test_the_message_of_an_exception_without_a_message_is_its_name() -> None:
 
 def test_an_unknown_exception_keeps_its_name_and_message() -> None:
     assert "IllegalStateException: odd" in str(error_of("java.lang.IllegalStateException odd"))
+
+
+LOGIN = "javax.security.auth.login.LoginException "
+TRACE = (
+    " at org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler.handle"
+    "(OAuthBearerLoginCallbackHandler.java:189) at java.base/java.lang.Thread.run(Unknown Source)"
+)
+
+
+def test_a_rejected_client_of_a_token_endpoint_is_named_without_the_trace() -> None:
+    error = error_of(
+        f"{LOGIN}org.apache.kafka.common.KafkaException: x.UnretryableException: java.io.IOException: The response "
+        f"code 401 and error response {{invalid_client}} was encountered{TRACE}"
+    )
+    assert type(error) is InvalidCredentials
+    assert str(error) == (
+        "Kafka at kafka:9092: cannot read the end offsets: authentication failed: The response code 401 and error "
+        "response {invalid_client} was encountered"
+    )
+
+
+def test_a_token_endpoint_that_does_not_answer_may_answer_later() -> None:
+    error = error_of(f"{LOGIN}An internal error occurred while retrieving token from callback handler")
+    assert type(error) is TransientError
+    assert "the token endpoint does not answer" in str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from sink_job.kafka.login import Login, jaas, login_secrets
 from sink_job.kafka.properties import KafkaProperties
 from tests.support.login_broker import write_secret
 
+URL = "https://login.example.com/oauth2/token"
 CA = {"secret": "kafka-ca", "key": "ca.crt"}
 
 
@@ -21,7 +23,7 @@ CA = {"secret": "kafka-ca", "key": "ca.crt"}
 def secrets(tmp_path: Path) -> dict[str, Path]:
     """The directories of Secrets, with all keys of all types."""
     pair = self_signed(tmp_path)
-    keys = {"username": "alice", "password": "wonderland\n"}
+    keys = {"username": "alice", "password": "wonderland\n", "clientId": "flights", "clientSecret": "hush"}
     certificate = {"tls.crt": pair.certificate.read_text(), "tls.key": pair.key.read_text()}
     write_secret(tmp_path / "login", keys | certificate)
     write_secret(tmp_path / "ca", {"ca.crt": pair.certificate.read_text()})
@@ -29,7 +31,7 @@ def secrets(tmp_path: Path) -> dict[str, Path]:
 
 
 def kafka(kind: str, **more: object) -> KafkaSpec:
-    login = {"type": kind, "credentials": {"secret": "kafka-login"}, **more}
+    login = {"type": kind, "credentials": {"secret": "kafka-login"}, "tokenUrl": URL, **more}
     return KafkaSpec.model_validate({"bootstrapServers": "kafka:9092", "topics": ["t"], "login": login})
 
 
@@ -68,6 +70,35 @@ def test_certificates_are_passed_as_text(secrets: dict[str, Path]) -> None:
     assert {found["security.protocol"], found["ssl.keystore.type"], found["ssl.truststore.type"]} == {"SSL", "PEM"}
 
 
+def test_a_login_with_tokens_names_its_endpoint_to_the_client_and_to_its_jvm(secrets: dict[str, Path]) -> None:
+    properties = KafkaProperties.of(kafka("OAuth", scope="copy"), secrets)
+    module = "org.apache.kafka.common.security.oauthbearer"
+    assert expanded("OAuth", secrets, scope="copy") == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.login.callback.handler.class": f"{module}.OAuthBearerLoginCallbackHandler",
+        "sasl.oauthbearer.token.endpoint.url": URL,
+        "sasl.jaas.config": f"{module}.OAuthBearerLoginModule required "
+        'clientId="flights" clientSecret="hush" scope="copy";',
+    }
+    assert properties.java_options == (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={URL}",)
+    assert KafkaProperties.of(kafka("Plain", tokenUrl=None), secrets).java_options == ()
+
+
+def test_the_extensions_of_confluent_cloud_are_keys_of_the_secret(secrets: dict[str, Path]) -> None:
+    (secrets["kafka-login"] / "logicalCluster").write_text("lkc-1")
+    (secrets["kafka-login"] / "identityPool").write_text("pool-2")
+    options = expanded("OAuth", secrets, clientId="other")["sasl.jaas.config"]
+    assert 'clientId="other"' in options
+    assert options.endswith('extension_logicalCluster="lkc-1" extension_identityPoolId="pool-2";')
+
+
+def test_authorities_of_the_token_endpoint_are_options_of_the_login_in_one_line(secrets: dict[str, Path]) -> None:
+    options = expanded("OAuth", secrets, tokenCaSecret=CA)["sasl.jaas.config"]
+    assert "\n" not in options
+    assert 'ssl.truststore.type="PEM" ssl.truststore.certificates="-----BEGIN CERTIFICATE-----\\n' in options
+
+
 @pytest.mark.parametrize("kind", LoginType)
 def test_a_login_sets_no_property_that_the_manifest_may_set(kind: LoginType, secrets: dict[str, Path]) -> None:
     login = kafka(kind, caSecret=CA).login
@@ -84,7 +115,10 @@ def test_values_are_quoted_as_jaas_reads_them(value: str, quoted: str) -> None:
     assert jaas("Module", {"password": value}) == f"Module required password={quoted};"
 
 
-@pytest.mark.parametrize(("kind", "key"), [("Plain", "username"), ("Scram512", "password"), ("Certificate", "tls.crt")])
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [("Plain", "username"), ("Scram512", "password"), ("Certificate", "tls.crt"), ("OAuth", "clientSecret")],
+)
 def test_the_error_for_a_missing_key_names_it(secrets: dict[str, Path], kind: str, key: str) -> None:
     (secrets["kafka-login"] / key).unlink()
     message = rf"spec\.kafka\.login\.credentials: the Secret kafka-login has no key {key}, which the type {kind} needs"
@@ -134,6 +168,12 @@ def test_the_lines_of_a_key_are_secrets(secrets: dict[str, Path]) -> None:
     assert login is not None
     line = (secrets["kafka-login"] / "tls.key").read_text().splitlines()[1]
     assert line in login_secrets(login, secrets)
+
+
+def test_the_header_of_a_token_request_is_a_secret(secrets: dict[str, Path]) -> None:
+    login = kafka("OAuth").login
+    assert login is not None
+    assert b64encode(b"flights:hush").decode() in login_secrets(login, secrets)
 
 
 def test_a_login_that_cannot_be_read_has_no_secrets() -> None:

@@ -110,6 +110,15 @@ def test_an_option_with_any_path_is_one_word_of_the_jvms_options(path: str, word
     assert shlex.split(word) == [f"-Dx={path}"]
 
 
+def test_options_of_a_login_are_those_of_the_driver_and_of_executors() -> None:
+    option = "-Dallowed.urls=https://login.example.com/token?a=b"
+    cluster = ExecutorConfig(properties={}, instances=1, cores=1, memory=1 << 30)
+    settings = SparkSettings(app_name="sink", jars=[], java_options=[option], cluster=cluster)
+    properties = spark_conf(settings, Path("/work/x"), Path("/work/x"), Path("/conf/x"))
+    for side in ("driver", "executor"):
+        assert option in shlex.split(properties[f"spark.{side}.extraJavaOptions"])
+
+
 def test_the_directories_of_a_session_may_have_spaces() -> None:
     settings = SparkSettings(app_name="sink", jars=[])
     properties = spark_conf(settings, Path("/work/my dir"), Path("/work/x"), Path("/conf/x"))

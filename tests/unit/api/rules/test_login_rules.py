@@ -4,32 +4,67 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.api.manifests import accepted, spec_errors
+from tests.unit.api.manifests import ABSENT, accepted, spec_errors
 
 LOGIN = "spec.kafka.login"
 CA = {"secret": "kafka-ca", "key": "ca.crt"}
 
 
+URL = "https://login.example.com/oauth2/token"
+TYPES = ["Scram512", "Scram256", "Plain", "Certificate", "OAuth"]
+
+
 def login(kind: str, **more: object) -> dict[str, object]:
-    return {LOGIN: {"type": kind, "credentials": {"secret": "kafka-login"}, **more}}
+    url = {"tokenUrl": URL} if kind == "OAuth" else {}
+    return {LOGIN: {"type": kind, "credentials": {"secret": "kafka-login"}, **url, **more}}
 
 
-@pytest.mark.parametrize("kind", ["Scram512", "Scram256", "Plain", "Certificate"])
+@pytest.mark.parametrize("kind", TYPES)
 def test_a_login_needs_credentials(kind: str) -> None:
-    assert spec_errors({LOGIN: {"type": kind}}) == [f"{LOGIN}.credentials: is missing: the type {kind} needs it"]
+    without = login(kind), {f"{LOGIN}.credentials": ABSENT}
+    assert spec_errors(*without) == [f"{LOGIN}.credentials: is missing: the type {kind} needs it"]
     accepted(login(kind, caSecret=CA))
 
 
 def test_a_login_of_an_unknown_type_names_the_known_ones() -> None:
     [error] = spec_errors(login("Scram"))
-    assert error.startswith(f"{LOGIN}.type: Scram is not one of Scram512, Scram256, Plain, Certificate")
+    assert error.startswith(f"{LOGIN}.type: Scram is not one of {', '.join(TYPES)}")
 
 
 def test_a_certificate_has_no_user_and_needs_tls() -> None:
-    types = "only with Scram512, Scram256, Plain: remove it"
+    types = "only with Scram512, Scram256, Plain"
     assert spec_errors(login("Certificate", username="alice", insecure=True)) == [
-        f"{LOGIN}.username: has no effect with the type Certificate, {types}",
-        f"{LOGIN}.insecure: has no effect with the type Certificate, {types}",
+        f"{LOGIN}.username: has no effect with the type Certificate, {types}: remove it",
+        f"{LOGIN}.insecure: has no effect with the type Certificate, {types}, OAuth: remove it",
+    ]
+
+
+def test_tokens_need_the_url_of_their_endpoint() -> None:
+    assert spec_errors(login("OAuth"), {f"{LOGIN}.tokenUrl": ABSENT}) == [
+        f"{LOGIN}.tokenUrl: is missing: the type OAuth needs it"
+    ]
+
+
+@pytest.mark.parametrize("field", ["clientId", "tokenUrl", "scope", "tokenCaSecret"])
+def test_fields_of_tokens_have_no_effect_with_other_types(field: str) -> None:
+    value = CA if field == "tokenCaSecret" else URL
+    assert spec_errors(login("Plain", **{field: value})) == [
+        f"{LOGIN}.{field}: has no effect with the type Plain, only with OAuth: remove it"
+    ]
+
+
+def test_a_token_endpoint_without_tls_is_allowed_explicitly_or_on_loopback() -> None:
+    plain = "http://login.example.com/token"
+    assert spec_errors(login("OAuth", tokenUrl=plain)) == [
+        f"{LOGIN}.tokenUrl: {plain} is not encrypted: use https://, or set spec.kafka.login.insecure: true"
+    ]
+    accepted(login("OAuth", tokenUrl=plain, insecure=True))
+    accepted(login("OAuth", tokenUrl="http://127.0.0.1:8080/token", caSecret=CA))
+
+
+def test_authorities_of_a_token_endpoint_without_tls_have_no_effect() -> None:
+    assert spec_errors(login("OAuth", tokenUrl="http://localhost/token", tokenCaSecret=CA)) == [
+        f"{LOGIN}.tokenCaSecret: has no effect: spec.kafka.login.tokenUrl is not encrypted; remove it"
     ]
 
 
@@ -44,6 +79,7 @@ def test_authorities_have_no_effect_without_tls() -> None:
     [
         ("Scram512", "security.protocol"),
         ("Plain", "sasl.mechanism"),
+        ("OAuth", "sasl.oauthbearer.token.endpoint.url"),
         ("Certificate", "security.protocol"),
         ("Certificate", "ssl.keystore.location"),
     ],

@@ -8,7 +8,7 @@ from sink_job.api.enums import LoginType
 from sink_job.api.sections.login_section import AUTHORITY_PROPERTIES, LoginSpec, login_properties
 from tests.unit.api.manifests import spec_errors
 
-USERNAME = "spec.kafka.login.username"
+USERNAME, URL = "spec.kafka.login.username", "spec.kafka.login.tokenUrl"
 
 
 @pytest.mark.parametrize("kind", LoginType)
@@ -28,3 +28,22 @@ def test_the_name_of_a_user_is_text_of_one_line(name: str, sentence: str) -> Non
     [error] = spec_errors({"spec.kafka.login": {"type": "Plain", "credentials": {"secret": "a"}, "username": name}})
     assert error.startswith(f"{USERNAME}: ")
     assert error.endswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("login.example.com/token", "is not the URL of a token endpoint: use https://host/path"),
+        ("https:///token", "is not the URL of a token endpoint: use https://host/path"),
+        ("https://a:b@example.com/token", "contains credentials: put them into the Secret of spec.kafka.login"),
+        ("https://example.com/token,https://other", "without blanks, commas, quotes and backslashes"),
+        ("https://example.com/to ken", "without blanks, commas, quotes and backslashes"),
+        ("https://example.com/'token", "without blanks, commas, quotes and backslashes"),
+        (f"https://example.com/{'a' * 500}", "is longer than 512 characters"),
+    ],
+)
+def test_a_token_endpoint_is_one_url(url: str, sentence: str) -> None:
+    login = {"type": "OAuth", "credentials": {"secret": "a"}, "tokenUrl": url}
+    [error] = spec_errors({"spec.kafka.login": login})
+    assert error.startswith(f"{URL}: ")
+    assert sentence in error
