@@ -92,7 +92,7 @@ RUN python3 -m venv /opt/s3sink \
     && chmod -R a+rX /opt/s3sink \
     && find /opt/s3sink/lib -path '*/pyspark/*' \( -name '*.jar' -o -name __init__.py \) -exec touch -d @0 {} +
 
-# ---- what Spark is to find at a start: Kafka's client with its pinned checksum, and the archive of its classes -----
+# ---- what Spark is to find at a start: Kafka's client and logins with their pinned checksums, an archive of classes --
 FROM job-packages AS job-baked
 ARG S3SINK_MAVEN_ROOT
 ARG S3SINK_JARS

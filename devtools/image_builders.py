@@ -24,6 +24,7 @@ from devtools.kube.host_packages import Machine, find_program, require
 from devtools.processes import ServerFailedError
 from sink_job.engine.cache import cache_dir
 from sink_job.spark.jars import client_jars
+from sink_job.spark.login_jars import msk_iam_jars
 
 _SUITE = "bookworm"
 _BASE_PACKAGES = ("ca-certificates", "python3", "python3-venv")
@@ -243,7 +244,7 @@ def _mounted() -> Iterator[list[str]]:
     with tempfile.TemporaryDirectory(prefix="s3sink-build-") as name:
         folder = Path(name)
         (folder / "jars").mkdir()
-        for jar in client_jars():
+        for jar in [*client_jars(), *msk_iam_jars()]:
             shutil.copy(jar, folder / "jars")
         lines = ["[global]"]
         if index := _pip_setting("global.index-url"):

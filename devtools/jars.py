@@ -12,6 +12,7 @@ import pyspark
 from sink_job.api.errors import SinkError
 from sink_job.spark.jar_table import jar_table
 from sink_job.spark.jars import Report, cached_jars, client_jars
+from sink_job.spark.login_jars import msk_iam_jars
 
 KAFKA_VERSION = "4.3.1"
 
@@ -130,10 +131,11 @@ def _copied(jar: Path, folder: Path) -> Path:
 
 
 def main() -> None:
-    """`python -m devtools.jars`: fetches the jars of the broker and of the sink's client ahead."""
+    """`python -m devtools.jars`: fetches the jars of the broker, of the sink's client and of its logins ahead."""
     try:
         broker_class_path()
         client_jars()
+        msk_iam_jars()
     except SinkError as error:
         sys.exit(str(error))
 

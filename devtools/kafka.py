@@ -58,7 +58,7 @@ class KafkaBroker:
     listener with SASL/PLAIN at `sasl_bootstrap`, encrypted where there is a `certificate`. With `clients`, an
     authority, there is a third one at `tls_bootstrap`, which asks clients for a certificate. `heap` as a JVM writes it.
     `short_lived` compiles less: two thirds of the CPU at the start, at the price of speed later. `host`: the address of
-    this machine where clients find it. `jvm`: further options of the JVM.
+    this machine where clients find it. `jvm`: further options of the JVM; `classes`: further jars.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class KafkaBroker:
         short_lived: bool = False,
         host: str = LOOPBACK,
         jvm: Sequence[str] = (),
+        classes: Sequence[Path] = (),
     ) -> None:
         self.directory = directory
         self.host = host
@@ -85,6 +86,7 @@ class KafkaBroker:
         self._certificate = certificate
         self._clients = clients
         self._with_parent = with_parent
+        self._classes = classes
         self._options = (*(_SHORT_LIVED if short_lived else ()), *jvm)
 
     @property
@@ -109,7 +111,9 @@ class KafkaBroker:
     def start(self) -> None:
         """Starts the broker and returns when it answers; `ServerFailedError` carries the end of its log."""
         properties = self._write_properties()
-        command = _java("kafka.Kafka", str(properties), options=[f"-Xmx{self.heap}", *self._options])
+        command = _java(
+            "kafka.Kafka", str(properties), options=[f"-Xmx{self.heap}", *self._options], more=self._classes
+        )
         process = Process(command, log=self.log, with_parent=self._with_parent, cwd=self.directory)
         self.process = process
         try:
@@ -184,6 +188,7 @@ def kafka_broker(
     heap: str = "512m",
     host: str = LOOPBACK,
     jvm: Sequence[str] = (),
+    classes: Sequence[Path] = (),
 ) -> Iterator[KafkaBroker]:
     """A running broker with data of its own in a temporary folder; at the end it is killed and the folder removed."""
     with tempfile.TemporaryDirectory(prefix="s3sink-kafka-", ignore_cleanup_errors=True) as name:
@@ -197,6 +202,7 @@ def kafka_broker(
             short_lived=True,
             host=host,
             jvm=jvm,
+            classes=classes,
         )
         try:
             broker.start()
@@ -281,14 +287,14 @@ def class_archive(jars: Sequence[Path]) -> Path:
     return cache_dir() / "kafka" / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
 
 
-def _java(main: str, *arguments: str, options: Sequence[str]) -> list[str | Path]:
-    """The command that runs a class of Kafka's."""
+def _java(main: str, *arguments: str, options: Sequence[str], more: Sequence[Path] = ()) -> list[str | Path]:
+    """The command that runs a class of Kafka's. `more`: jars after those of the broker."""
     jars = broker_class_path()
     archive = class_archive(jars)
     always = ["-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
     if archive.exists():
         always.append(f"-XX:SharedArchiveFile={archive}")
-    return [_java_binary(), *always, *options, "-cp", os.pathsep.join(map(str, jars)), main, *arguments]
+    return [_java_binary(), *always, *options, "-cp", os.pathsep.join(map(str, [*jars, *more])), main, *arguments]
 
 
 def _java_binary() -> Path:

@@ -23,6 +23,7 @@ class LoginType(StrEnum):
     PLAIN = "Plain"
     CERTIFICATE = "Certificate"
     OAUTH = "OAuth"
+    MSK_IAM = "MskIam"
 
 
 class ConverterType(StrEnum):

@@ -129,13 +129,13 @@ def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[t
     from sink_job.kafka.admin import JavaKafkaAdmin
     from sink_job.spark.conf import SparkSettings
     from sink_job.spark.engine import SparkEngine
-    from sink_job.spark.jars import client_jars
+    from sink_job.spark.login_jars import kafka_jars
     from sink_job.spark.session import session
 
     cores = usual_cores()
     settings = SparkSettings(
         app_name=f"s3sink-verify-{sink.sink_id}",
-        jars=client_jars(),
+        jars=kafka_jars(properties),
         java_options=properties.java_options,
         cores=cores,
         conf=sink.spec.spark_conf,

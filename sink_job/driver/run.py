@@ -55,7 +55,7 @@ from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.executor_log import ExecutorLog, failure_limit
 from sink_job.spark.executor_scaling import ExecutorScaler
-from sink_job.spark.jars import client_jars
+from sink_job.spark.login_jars import kafka_jars
 from sink_job.spark.session import Session, session
 
 KAFKA_TIMEOUT_MS = 50_000
@@ -201,7 +201,7 @@ class _Run:
         self.tasks.log(self.sink)
         s3.check_access()
         wait_for_broker(self.connections.kafka.bootstrap_servers, stop=stop)
-        return client_jars(_log.info)
+        return kafka_jars(self.connections.kafka, _log.info)
 
     def _start_spark(self, stack: ExitStack, jars: list[Path]) -> Session:
         cluster = self.tasks.cluster

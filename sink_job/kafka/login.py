@@ -34,6 +34,8 @@ _BEARER: Final = f"{_MODULES}.oauthbearer"
 _ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 _EXTENSIONS: Final = {"logicalCluster": "logicalCluster", "identityPool": "identityPoolId"}
 """SASL extensions of Confluent Cloud by the key of the Secret."""
+_IAM: Final = "software.amazon.msk.auth.iam"
+_IAM_MECHANISM: Final = "AWS_MSK_IAM"
 _CERTIFICATES: Final = (("tls.crt", "tls.key"), ("user.crt", "user.key"))  # of cert-manager; of Strimzi
 _PKCS8: Final = "-----BEGIN (ENCRYPTED )?PRIVATE KEY-----"
 _MIN_LINE: Final = 16  # shorter lines of a key occur in messages by chance
@@ -92,6 +94,8 @@ class _LoginReader:
             return self._certificate()
         if self._login.type is LoginType.OAUTH:
             return self._tokens()
+        if self._login.type is LoginType.MSK_IAM:
+            return self._iam()
         mechanism, module = _PASSWORDS[self._login.type]
         values = {"username": self._login.username or self._required("username"), "password": self._secret("password")}
         return {"sasl.mechanism": mechanism, "sasl.jaas.config": jaas(module, values)}
@@ -116,6 +120,22 @@ class _LoginReader:
             "sasl.login.callback.handler.class": f"{_BEARER}.OAuthBearerLoginCallbackHandler",
             "sasl.oauthbearer.token.endpoint.url": str(login.token_url),
             "sasl.jaas.config": jaas(f"{_BEARER}.OAuthBearerLoginModule", options),
+        }
+
+    def _iam(self) -> dict[str, str]:
+        role, options = self._login.assume_role, {}
+        if role is not None:
+            options = {"awsRoleArn": role.arn, "awsRoleSessionName": role.session_name}
+            options |= {"awsRoleExternalId": role.external_id} if role.external_id else {}
+            options |= {"awsStsRegion": role.region} if role.region else {}
+        elif self._login.profile is not None:
+            options = {"awsProfileName": self._login.profile}
+        if options:  # else a login with a role that cannot be assumed would continue with the credential chain
+            options["awsAddDefaultProviders"] = "false"
+        return {
+            "sasl.mechanism": _IAM_MECHANISM,
+            "sasl.client.callback.handler.class": f"{_IAM}.IAMClientCallbackHandler",
+            "sasl.jaas.config": jaas(f"{_IAM}.IAMLoginModule", options),
         }
 
     def _certificate(self) -> dict[str, str]:
@@ -146,7 +166,7 @@ class _LoginReader:
 
     def _secret(self, key: str) -> str:
         value = self._required(key)
-        self.secrets.append(value)
+        self.secrets += {value, _escaped(value)}
         return self._printable(key, value)
 
     def _required(self, key: str) -> str:
@@ -187,6 +207,11 @@ class _LoginReader:
         return self._secret_dirs[secret]
 
 
+def needs_msk_iam(properties: Mapping[str, str]) -> bool:
+    """Whether properties of Kafka's client, of a login or of the manifest, name classes of aws-msk-iam-auth."""
+    return any(value.lstrip().startswith(_IAM) for value in properties.values())
+
+
 def jaas(module: str, options: Mapping[str, str]) -> str:
     """A login of JAAS as text: `module required name="value" …;`."""
     return f"{' '.join([module, 'required', *_options(options)])};"
@@ -195,5 +220,8 @@ def jaas(module: str, options: Mapping[str, str]) -> str:
 def _options(options: Mapping[str, str]) -> Iterator[str]:
     """Java's StreamTokenizer reads them: a quoted text ends with the line, and a backslash escapes."""
     for name, value in options.items():
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        yield f'{name}="{escaped}"'
+        yield f'{name}="{_escaped(value)}"'
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

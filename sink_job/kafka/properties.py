@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sink_job.api.errors import SecretNotFound
-from sink_job.kafka.login import Login
+from sink_job.kafka.login import Login, needs_msk_iam
 
 if TYPE_CHECKING:
     from sink_job.api.sections.job_sections import KafkaSpec
@@ -35,9 +35,10 @@ class KafkaProperties:
         """`secrets`: names of properties with secret values, in addition to names that indicate a secret. `login`: more
         properties; `java_options` are those that it needs in each JVM with a client."""
         self._properties = {**properties, **(login.properties if login else {})}
-        secret = {k: v for k, v in self._properties.items() if k in secrets or _SECRET_NAME.search(k)}
+        secret = {k: v for k, v in properties.items() if k in secrets or _SECRET_NAME.search(k)}
         self._hidden = _hidden(secret, login.secrets if login else ())
         self.java_options = login.java_options if login else ()
+        self.needs_msk_iam = needs_msk_iam(self._properties)
 
     @classmethod
     def of(cls, kafka: KafkaSpec, secret_dirs: Mapping[str, Path]) -> KafkaProperties:

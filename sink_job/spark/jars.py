@@ -51,6 +51,9 @@ def cached_jars(name: str, jars: Sequence[Jar], title: str, *, report: Report | 
     Several processes can call it concurrently. Raises the errors of `client_jars`.
     """
     folder = cache_dir() / "jars" / name
+    found = [folder / jar.file_name for jar in jars]
+    if all(_has_pinned_checksum(path, jar) for path, jar in zip(found, jars, strict=True)):
+        return found  # the cache of an image is read-only
     folder.mkdir(parents=True, exist_ok=True)
     with _exclusive(folder / ".lock"):
         missing = [jar for jar in jars if not _has_pinned_checksum(folder / jar.file_name, jar)]
@@ -66,7 +69,7 @@ def cached_jars(name: str, jars: Sequence[Jar], title: str, *, report: Report | 
                         f"{jar.coordinates}: the downloaded file does not have the pinned SHA-256 checksum "
                         f"{jar.sha256}: check the mirror in S3SINK_MAVEN_ROOT"
                     )
-    return [folder / jar.file_name for jar in jars]
+    return found
 
 
 def _present(folder: Path, jars: Sequence[Jar]) -> list[Path] | None:

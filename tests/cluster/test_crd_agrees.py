@@ -30,6 +30,8 @@ VALUES: dict[str, list[object]] = {
         ABSENT,
         {"type": "Plain"},
         {"type": "Plain", "credentials": {"secret": "a"}, "username": "b", "insecure": True},
+        {"type": "MskIam", "profile": "a"},
+        {"type": "MskIam", "assumeRole": {"arn": "arn:aws:iam::123456789012:role/a", "region": "b"}},
         {"type": "OAuth", "credentials": {"secret": "a"}, "tokenUrl": "http://127.0.0.1/b"},
         {"type": "Certificate", "credentials": {"secret": "a"}, "caSecret": {"secret": "a", "key": "b"}},
     ],

@@ -15,10 +15,14 @@ from devtools.processes import LOOPBACK, Process
 from devtools.s3 import S3Server
 from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Topics
-from sink_job.api.errors import InvalidCredentials
+from sink_job.api.errors import InvalidCredentials, TransientError
+from sink_job.api.sections.job_sections import KafkaSpec
+from sink_job.driver.standalone_admin import admin
+from sink_job.kafka.properties import KafkaProperties
 from tests.conftest import SinkFactory
 from tests.support.login_broker import PASSWORD, USER, LoginBroker, login_broker
 from tests.support.spark_fixture import UNTIL_CAUGHT_UP, SparkFixture
+from tests.support.sts_server import ROLE_SECRET, ROLE_TOKEN, sts_server
 from tests.support.token_server import CLIENT, CLIENT_SECRET, SCOPE
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
@@ -106,8 +110,8 @@ class SinkProcess:
     folder: Path
     group: str
 
-    def start(self, *arguments: str) -> Process:
-        return self.command.start("run", *self.secrets, *arguments)
+    def start(self, *arguments: str, **env: str) -> Process:
+        return self.command.start("run", *self.secrets, *arguments, env=env)
 
     @property
     def secrets(self) -> list[str]:
@@ -185,10 +189,71 @@ def test_a_wrong_client_secret_ends_with_one_message_without_it(server: LoginBro
     assert not [secret for secret in ("hush-hush-22", sent) if secret in sink.outputs()]
 
 
-def test_a_token_endpoint_that_does_not_answer_is_tried_again_later(server: LoginBroker, process: MakeSink) -> None:
+def request(kafka: Mapping[str, Any], folder: Path) -> None:
+    """A request of the admin client in a JVM of its own, as commands have it."""
+    spec = KafkaSpec.model_validate({"topics": ["t"], **kafka})
+    secrets = {path.name: path for path in folder.iterdir()} if folder.exists() else {}
+    with admin(KafkaProperties.of(spec, secrets)) as client:
+        client.cluster_id()
+
+
+def test_a_token_endpoint_that_does_not_answer_is_tried_again_later(server: LoginBroker, tmp_path: Path) -> None:
+    server.write_secrets(tmp_path, clientId=CLIENT, clientSecret=CLIENT_SECRET)
     kafka = oauth(server)
     kafka["login"]["tokenUrl"] = f"https://{LOOPBACK}:9/token"  # no process listens there
     kafka["properties"] = {"sasl.login.retry.backoff.max.ms": "200"}
-    ended = process(kafka, clientId=CLIENT, clientSecret=CLIENT_SECRET).start("--until-caught-up")
-    assert ended.wait(120) == 75, ended.log
-    assert "the token endpoint does not answer" in ended.log
+    with pytest.raises(TransientError, match="the token endpoint does not answer"):
+        request(kafka, tmp_path)
+
+
+# -- IAM of Amazon MSK -----------------------------------------------------------------------------------------------
+
+IAM = {"AWS_REGION": "eu-central-1", "AWS_EC2_METADATA_DISABLED": "true"}
+ROLE = {"arn": "arn:aws:iam::123456789012:role/kafka", "externalId": "s3sink", "region": "eu-central-1"}
+
+
+def iam(server: LoginBroker, **login: object) -> dict[str, Any]:
+    return server.kafka("MskIam", credentials=None, **login)
+
+
+def test_requests_of_a_sink_are_signed_with_the_keys_of_the_environment(server: LoginBroker, process: MakeSink) -> None:
+    sink = process(iam(server))
+    ended = sink.start("--until-caught-up", **IAM)
+    assert ended.wait(120) == 0, ended.log
+    assert sink.copies(10)
+
+
+def test_a_sink_assumes_a_role_for_kafka(server: LoginBroker, process: MakeSink) -> None:
+    sink = process(iam(server, assumeRole=ROLE))
+    with sts_server() as sts:
+        ended = sink.start("--until-caught-up", AWS_ENDPOINT_URL_STS=sts.url, **IAM)
+        assert ended.wait(120) == 0, ended.log
+    assert sink.copies(10)
+    assert {(asked["RoleArn"], asked["ExternalId"], asked["RoleSessionName"]) for asked in sts.requests} == {
+        (ROLE["arn"], "s3sink", "s3sink")
+    }
+    assert not [secret for secret in (ROLE_SECRET, ROLE_TOKEN) if secret in sink.outputs()]
+
+
+@pytest.fixture
+def profiles(tmp_path: Path, server: LoginBroker, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The Secrets of a command, beside the environment of AWS with a profile."""
+    config = tmp_path / "aws"
+    config.write_text("[msk]\naws_access_key_id = AKIAUNKNOWN\naws_secret_access_key = secret-of-nobody\n")
+    for name, value in {**IAM, "AWS_SHARED_CREDENTIALS_FILE": str(config)}.items():
+        monkeypatch.setenv(name, value)
+    server.write_secrets(tmp_path / "secrets")
+    return tmp_path / "secrets"
+
+
+def test_a_profile_with_unknown_keys_is_one_message_without_them(server: LoginBroker, profiles: Path) -> None:
+    with pytest.raises(InvalidCredentials, match="authentication failed: ") as error:
+        request(iam(server, profile="msk"), profiles)
+    assert error.value.exit_code == 7
+    assert "secret-of-nobody" not in str(error.value)
+
+
+def test_a_sink_without_credentials_for_iam_is_one_message(server: LoginBroker, profiles: Path) -> None:
+    with pytest.raises(InvalidCredentials, match=r"Unable to load credentials.*for profile 'absent'") as error:
+        request(iam(server, profile="absent"), profiles)
+    assert error.value.exit_code == 7

@@ -17,10 +17,16 @@ from confluent_kafka.admin import (
 
 from devtools.certificates import Certificate, self_signed
 from devtools.kafka import KafkaBroker, kafka_broker
+from devtools.s3 import ACCESS_KEY, SECRET_KEY
+from sink_job.kafka.java_classes import class_jar
+from sink_job.kafka.jvm import plain_jvm
+from sink_job.spark.jars import client_jars
+from tests.support.sts_server import ROLE_KEY, ROLE_SECRET, ROLE_TOKEN
 from tests.support.token_server import AUDIENCE, TokenServer, token_server
 
 USER, PASSWORD = "alice", 'wonder"land\\ of 1865'
 _LISTENER = "listener.name.sasl_ssl"
+_IAM = "s3sink.tests.MskIamServer"
 _SCRAM = {"scram-sha-256": ScramMechanism.SCRAM_SHA_256, "scram-sha-512": ScramMechanism.SCRAM_SHA_512}
 
 
@@ -66,11 +72,23 @@ def login_broker(folder: Path) -> Iterator[LoginBroker]:
                 users={USER: "unused"},
                 certificate=certificate,
                 clients=client.certificate,
+                classes=[_iam_classes(folder)],
                 jvm=[f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={tokens.keys_url}"],
             )
         )
         _create_scram_users(broker)
         yield LoginBroker(broker, certificate, client, tokens)
+
+
+def _iam_classes(folder: Path) -> Path:
+    """A jar with the broker's side of AWS_MSK_IAM."""
+    sources = Path(__file__).parent
+    gateway = plain_jvm(client_jars())
+    try:
+        others = [sources / "MskIamServerFactory.java"]
+        return class_jar(gateway, sources / "MskIamServer.java", _IAM, *others, folder=folder)
+    finally:
+        gateway.shutdown()
 
 
 def _made(folder: Path) -> Path:
@@ -84,7 +102,7 @@ def _settings(tokens: TokenServer) -> dict[str, str]:
     plain = f'{modules}.plain.PlainLoginModule required user_{USER}="{escaped}";'
     scram = f"{modules}.scram.ScramLoginModule required;"
     return {
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER,AWS_MSK_IAM",
         f"{_LISTENER}.plain.sasl.jaas.config": plain,
         **{f"{_LISTENER}.{mechanism}.sasl.jaas.config": scram for mechanism in _SCRAM},
         f"{_LISTENER}.oauthbearer.sasl.jaas.config": f"{modules}.oauthbearer.OAuthBearerLoginModule required;",
@@ -93,6 +111,9 @@ def _settings(tokens: TokenServer) -> dict[str, str]:
         ),
         # A session ends with its token: the broker closes a connection that has not logged in again.
         f"{_LISTENER}.oauthbearer.connections.max.reauth.ms": "3600000",
+        f"{_LISTENER}.aws_msk_iam.sasl.jaas.config": (
+            f'{_IAM} required user_{ACCESS_KEY}="{SECRET_KEY}" user_{ROLE_KEY}="{ROLE_SECRET}" token="{ROLE_TOKEN}";'
+        ),
         "sasl.oauthbearer.jwks.endpoint.url": tokens.keys_url,
         "sasl.oauthbearer.expected.audience": AUDIENCE,
         "sasl.oauthbearer.clock.skew.seconds": "1",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from s3sink_operator.crd.cel import CelRule, cel_list, either
 from sink_job.api.enums import LoginType
-from sink_job.api.rules.login_rules import WITH_CREDENTIALS, WITH_TOKENS, WITH_USERNAME, WITHOUT_TLS
+from sink_job.api.rules.login_rules import WITH_CREDENTIALS, WITH_IAM, WITH_TOKENS, WITH_USERNAME, WITHOUT_TLS
 from sink_job.api.sections.login_section import AUTHORITY_PROPERTIES, login_properties
 
 
@@ -26,6 +26,14 @@ def login_rules() -> Iterator[CelRule]:
     yield _only(here, "username", "!has(self.username)", WITH_USERNAME)
     for name in ("clientId", "tokenUrl", "scope", "tokenCaSecret"):
         yield _only(here, name, f"!has(self.{name})", WITH_TOKENS)
+    yield _only(here, "credentials", "!has(self.credentials)", WITH_CREDENTIALS)
+    for name in ("assumeRole", "profile"):
+        yield _only(here, name, f"!has(self.{name})", WITH_IAM)
+    yield CelRule(
+        here,
+        "!has(self.assumeRole) || !has(self.profile)",
+        f"{here}.profile cannot be combined with assumeRole: remove one of them",
+    )
     yield _only(here, "insecure", "!self.insecure", WITHOUT_TLS)
     yield CelRule(
         here,

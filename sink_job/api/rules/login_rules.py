@@ -19,6 +19,7 @@ _TYPE: Final[Path] = (*_LOGIN, "type")
 
 WITH_USERNAME: Final = (LoginType.SCRAM_512, LoginType.SCRAM_256, LoginType.PLAIN)
 WITH_TOKENS: Final = (LoginType.OAUTH,)
+WITH_IAM: Final = (LoginType.MSK_IAM,)
 WITH_CREDENTIALS: Final = (*WITH_USERNAME, LoginType.CERTIFICATE, LoginType.OAUTH)
 WITHOUT_TLS: Final = (*WITH_USERNAME, LoginType.OAUTH)
 """The types of a login that do not need TLS."""
@@ -35,6 +36,7 @@ def check_login(spec: Spec) -> Iterator[FieldError]:
             (*_LOGIN, "caSecret"), "has no effect with insecure: true: remove one of them", ((*_LOGIN, "insecure"),)
         )
     yield from _token_url(login)
+    yield from _role(login)
     yield from _set_twice(spec, login)
 
 
@@ -48,6 +50,9 @@ def _fields_of_types(login: LoginSpec) -> Iterator[FieldError]:
         ("tokenUrl", login.token_url is not None, WITH_TOKENS),
         ("scope", login.scope is not None, WITH_TOKENS),
         ("tokenCaSecret", login.token_ca_secret is not None, WITH_TOKENS),
+        ("credentials", login.credentials is not None, WITH_CREDENTIALS),
+        ("assumeRole", login.assume_role is not None, WITH_IAM),
+        ("profile", login.profile is not None, WITH_IAM),
         ("insecure", login.insecure, WITHOUT_TLS),
     ):
         if is_set and kind not in types:
@@ -67,6 +72,12 @@ def _token_url(login: LoginSpec) -> Iterator[FieldError]:
         if login.token_ca_secret is not None:
             message = "has no effect: spec.kafka.login.tokenUrl is not encrypted; remove it"
             yield FieldError((*_LOGIN, "tokenCaSecret"), message, (here,))
+
+
+def _role(login: LoginSpec) -> Iterator[FieldError]:
+    if login.assume_role is not None and login.profile is not None:
+        message = "cannot be combined with assumeRole: set role_arn in the profile, or remove one of them"
+        yield FieldError((*_LOGIN, "profile"), message, ((*_LOGIN, "assumeRole"),))
 
 
 def _set_twice(spec: Spec, login: LoginSpec) -> Iterator[FieldError]:

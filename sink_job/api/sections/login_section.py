@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 
 from pydantic import StrictBool
 
+from sink_job.api.aws_types import ExternalId, RoleArn, SessionName
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import LoginType
-from sink_job.api.field_types import TextValidator
+from sink_job.api.field_types import Region, TextValidator
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 
 
@@ -56,6 +57,7 @@ _SETS: Final[Mapping[LoginType, tuple[str, ...]]] = {
     LoginType.SCRAM_256: _SASL,
     LoginType.PLAIN: _SASL,
     LoginType.OAUTH: ("sasl.oauthbearer.token.endpoint.url", "sasl.login.callback.handler.class", *_SASL),
+    LoginType.MSK_IAM: ("sasl.client.callback.handler.class", *_SASL),
     LoginType.CERTIFICATE: ("security.protocol", *(f"ssl.keystore.{name}" for name in _KEY_STORE)),
 }
 _TRUST_STORE: Final = ("certificates", "location", "password", "type")
@@ -63,12 +65,25 @@ AUTHORITY_PROPERTIES: Final = tuple(f"ssl.truststore.{name}" for name in _TRUST_
 """The Kafka properties that `caSecret` replaces."""
 
 
+class LoginRoleSpec(SpecModel):
+    """An IAM role that drivers and executors assume with the credential chain of AWS. Its credentials are renewed."""
+
+    arn: Annotated[RoleArn, description(example="arn:aws:iam::123456789012:role/kafka")]
+    """ARN of the role. The identity of the pods needs sts:AssumeRole for it."""
+    external_id: Annotated[ExternalId | None, description(example="s3sink")] = None
+    """External id that the role's trust policy requires."""
+    session_name: SessionName = "s3sink"
+    """Name of the session, as AWS CloudTrail shows it."""
+    region: Annotated[Region | None, description(example="eu-central-1")] = None
+    """Region of AWS STS. Default: its global endpoint, which China and GovCloud do not have."""
+
+
 class LoginSpec(SpecModel):
     """A login to Kafka. It replaces properties of the Kafka client, which must not be set beside it."""
 
     type: LoginType
     """Kind of login. Scram512, Scram256 and Plain: user and password. Certificate: mutual TLS. OAuth: tokens for client
-    credentials."""
+    credentials. MskIam: IAM of Amazon MSK, with the credential chain of AWS."""
     credentials: Annotated[SecretRef | None, description(example={"secret": "kafka-login"})] = None
     """Secret with the keys of the type. Scram512, Scram256, Plain: username and password. Certificate: tls.crt and
     tls.key, or user.crt and user.key (PEM, the key as PKCS 8). OAuth: clientId and clientSecret; logicalCluster and
@@ -83,6 +98,10 @@ class LoginSpec(SpecModel):
     """Scope of the tokens of the type OAuth. Default: none is requested."""
     token_ca_secret: Annotated[SecretKey | None, description(example={"secret": "login-ca", "key": "ca.crt"})] = None
     """CA certificates (PEM) to verify the certificate of the token endpoint. Default: those that Java trusts."""
+    assume_role: LoginRoleSpec | None = None
+    """IAM role of the type MskIam, for example of another account."""
+    profile: Annotated[LoginName | None, description(example="msk")] = None
+    """Profile of the AWS configuration files, instead of the credential chain, for the type MskIam."""
     ca_secret: Annotated[SecretKey | None, description(example={"secret": "kafka-ca", "key": "ca.crt"})] = None
     """CA certificates (PEM) to verify the certificates of the brokers. Default: those that Java trusts."""
     insecure: StrictBool = False

@@ -17,6 +17,7 @@ _RESET: Final[Changes] = {"spec.offsets.reset": {"nonce": "1", "to": "Earliest"}
 _FIELD: Final[Changes] = {"spec.partitioner": {"type": "Field", "fields": ["a"]}}
 _COMPRESSION: Final = "spec.format.compression.codec is no codec of output {}: use {}"
 _LEVEL: Final = "spec.format.compression.level is not allowed: 0 to 3 for Gzip and Deflate, 1 to 19 for Zstd"
+_ROLE: Final = "arn:aws:iam::123456789012:role/a"
 _ONE: Final = [{"topic": "a", "partition": 0, "offset": 7}]
 
 
@@ -111,6 +112,28 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "a secret beside tokens",
         [_login("OAuth", tokenUrl="https://a"), _secret("sasl.jaas.config")],
         "spec.kafka.propertySecrets has a property that spec.kafka.login sets, one of sasl.oauthbearer",
+    ),
+    ("a Secret of IAM", [_login("MskIam")], "spec.kafka.login.credentials has no effect"),
+    ("a profile of a certificate", [_login("Certificate", profile="a")], "spec.kafka.login.profile has no effect"),
+    (
+        "a role of a certificate",
+        [_login("Certificate", assumeRole={"arn": _ROLE})],
+        "spec.kafka.login.assumeRole has no effect",
+    ),
+    (
+        "a role and a profile",
+        [{"spec.kafka.login": {"type": "MskIam", "assumeRole": {"arn": _ROLE}, "profile": "a"}}],
+        "spec.kafka.login.profile cannot be combined with assumeRole",
+    ),
+    (
+        "a property beside IAM",
+        [{"spec.kafka.login": {"type": "MskIam"}, "spec.kafka.properties": {"sasl.mechanism": "AWS_MSK_IAM"}}],
+        "spec.kafka.properties has a property that spec.kafka.login sets, one of sasl.client",
+    ),
+    (
+        "a secret beside IAM",
+        [{"spec.kafka.login": {"type": "MskIam"}}, _secret("sasl.jaas.config")],
+        "spec.kafka.propertySecrets has a property that spec.kafka.login sets, one of sasl.client",
     ),
     ("a certificate without TLS", [_login("Certificate", insecure=True)], "spec.kafka.login.insecure has no effect"),
     (

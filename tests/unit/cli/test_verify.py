@@ -102,7 +102,7 @@ def spark(ended: list[str], sink_fixture: MemorySinkFixture, monkeypatch: pytest
     """A Spark whose engine runs in this process and reads `log`; `given` are the settings of session and engine."""
     import sink_job.kafka.admin
     import sink_job.spark.engine
-    import sink_job.spark.jars
+    import sink_job.spark.login_jars
     import sink_job.spark.session
 
     started = SimpleNamespace(given=[], log=LOG)
@@ -120,7 +120,7 @@ def spark(ended: list[str], sink_fixture: MemorySinkFixture, monkeypatch: pytest
     monkeypatch.setattr(sink_job.spark.session, "session", session)
     monkeypatch.setattr(sink_job.spark.engine, "SparkEngine", engine)
     monkeypatch.setattr(sink_job.kafka.admin, "JavaKafkaAdmin", lambda gateway, properties: kafka)
-    monkeypatch.setattr(sink_job.spark.jars, "client_jars", list)
+    monkeypatch.setattr(sink_job.spark.login_jars, "kafka_jars", lambda _: [])
     monkeypatch.setattr(compare_task, "connect", lambda settings: sink_fixture.s3)
     return started
 

@@ -37,7 +37,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         finally:
             found.append("client closed")
 
-    monkeypatch.setattr(standalone_admin, "client_jars", list)
+    monkeypatch.setattr(standalone_admin, "kafka_jars", lambda _: [])
     monkeypatch.setattr(standalone_admin, "plain_jvm", start)
     monkeypatch.setattr(standalone_admin, "JavaKafkaAdmin", client)
     monkeypatch.setattr(

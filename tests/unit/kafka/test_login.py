@@ -31,7 +31,8 @@ def secrets(tmp_path: Path) -> dict[str, Path]:
 
 
 def kafka(kind: str, **more: object) -> KafkaSpec:
-    login = {"type": kind, "credentials": {"secret": "kafka-login"}, "tokenUrl": URL, **more}
+    secret = {} if kind == "MskIam" else {"credentials": {"secret": "kafka-login"}, "tokenUrl": URL}
+    login = {"type": kind, **secret, **more}
     return KafkaSpec.model_validate({"bootstrapServers": "kafka:9092", "topics": ["t"], "login": login})
 
 
@@ -83,6 +84,43 @@ def test_a_login_with_tokens_names_its_endpoint_to_the_client_and_to_its_jvm(sec
     }
     assert properties.java_options == (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={URL}",)
     assert KafkaProperties.of(kafka("Plain", tokenUrl=None), secrets).java_options == ()
+
+
+def test_a_login_with_iam_has_the_credential_chain_of_aws(secrets: dict[str, Path]) -> None:
+    assert expanded("MskIam", {}) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+        "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "options"),
+    [
+        (
+            "assumeRole",
+            {"arn": "arn:aws:iam::123456789012:role/a", "externalId": "ext", "region": "cn-north-1"},
+            'awsRoleArn="arn:aws:iam::123456789012:role/a" awsRoleSessionName="s3sink" awsRoleExternalId="ext" '
+            'awsStsRegion="cn-north-1"',
+        ),
+        ("profile", "msk", 'awsProfileName="msk"'),
+    ],
+    ids=["role", "profile"],
+)
+def test_a_role_or_a_profile_is_used_instead_of_the_chain_and_not_before_it(
+    field: str, value: object, options: str
+) -> None:
+    found = expanded("MskIam", {}, **{field: value})["sasl.jaas.config"]
+    assert found == f'software.amazon.msk.auth.iam.IAMLoginModule required {options} awsAddDefaultProviders="false";'
+
+
+def test_classes_of_msk_are_needed_by_a_login_or_by_properties_that_name_them() -> None:
+    by_properties = {"properties": {"sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;"}}
+    plain = {"bootstrapServers": "kafka:9092", "topics": ["t"]}
+    assert KafkaProperties.of(kafka("MskIam"), {}).needs_msk_iam
+    assert KafkaProperties.of(KafkaSpec.model_validate(plain | by_properties), {}).needs_msk_iam
+    assert not KafkaProperties.of(KafkaSpec.model_validate(plain), {}).needs_msk_iam
 
 
 def test_the_extensions_of_confluent_cloud_are_keys_of_the_secret(secrets: dict[str, Path]) -> None:
@@ -161,6 +199,12 @@ def test_a_secret_is_removed_from_messages_also_as_jaas_writes_it(secrets: dict[
     (secrets["kafka-login"] / "password").write_text('wonder"land')
     redact = KafkaProperties.of(kafka("Plain"), secrets).redact
     assert "land" not in redact('the password wonder"land, written password="wonder\\"land"')
+
+
+def test_words_of_a_login_that_are_no_secrets_are_left_in_messages(secrets: dict[str, Path]) -> None:
+    message = "s3sink: the client flights of alice at https://login.example.com/oauth2/token is false"
+    for kind, more in (("MskIam", {"profile": "flights"}), ("OAuth", {}), ("Plain", {})):
+        assert KafkaProperties.of(kafka(kind, **more), secrets).redact(message) == message
 
 
 def test_the_lines_of_a_key_are_secrets(secrets: dict[str, Path]) -> None:

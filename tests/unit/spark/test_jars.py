@@ -52,6 +52,13 @@ def test_missing_jars_are_downloaded_once_with_a_line_of_progress(cache: Path, d
     assert (len(lines), downloads) == (1, {})
 
 
+def test_a_cache_that_has_all_jars_is_not_written_to(cache: Path, downloads: dict[str, bytes]) -> None:
+    cached_jars("libs", [JAR], "the library", report=lambda line: None)
+    (cache / ".lock").unlink()
+    cached_jars("libs", [JAR], "the library", report=lambda line: None)
+    assert [file.name for file in cache.iterdir()] == [JAR.file_name]
+
+
 def test_only_the_jars_that_are_missing_are_downloaded(cache: Path, downloads: dict[str, bytes]) -> None:
     cache.mkdir(parents=True)
     (cache / OTHER.file_name).write_bytes(b"another jar")

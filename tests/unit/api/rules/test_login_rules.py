@@ -11,6 +11,7 @@ CA = {"secret": "kafka-ca", "key": "ca.crt"}
 
 
 URL = "https://login.example.com/oauth2/token"
+ROLE = {"arn": "arn:aws:iam::123456789012:role/kafka", "externalId": "s3sink", "region": "eu-central-1"}
 TYPES = ["Scram512", "Scram256", "Plain", "Certificate", "OAuth"]
 
 
@@ -28,7 +29,7 @@ def test_a_login_needs_credentials(kind: str) -> None:
 
 def test_a_login_of_an_unknown_type_names_the_known_ones() -> None:
     [error] = spec_errors(login("Scram"))
-    assert error.startswith(f"{LOGIN}.type: Scram is not one of {', '.join(TYPES)}")
+    assert error.startswith(f"{LOGIN}.type: Scram is not one of {', '.join([*TYPES, 'MskIam'])}")
 
 
 def test_a_certificate_has_no_user_and_needs_tls() -> None:
@@ -50,6 +51,28 @@ def test_fields_of_tokens_have_no_effect_with_other_types(field: str) -> None:
     value = CA if field == "tokenCaSecret" else URL
     assert spec_errors(login("Plain", **{field: value})) == [
         f"{LOGIN}.{field}: has no effect with the type Plain, only with OAuth: remove it"
+    ]
+
+
+def test_iam_needs_nothing_and_has_no_secret() -> None:
+    accepted({LOGIN: {"type": "MskIam"}})
+    accepted({LOGIN: {"type": "MskIam", "assumeRole": ROLE, "caSecret": CA}})
+    assert spec_errors(login("MskIam", insecure=True)) == [
+        f"{LOGIN}.credentials: has no effect with the type MskIam, only with {', '.join(TYPES)}: remove it",
+        f"{LOGIN}.insecure: has no effect with the type MskIam, only with Scram512, Scram256, Plain, OAuth: remove it",
+    ]
+
+
+@pytest.mark.parametrize("field", ["assumeRole", "profile"])
+def test_fields_of_iam_have_no_effect_with_other_types(field: str) -> None:
+    assert spec_errors(login("Plain", **{field: ROLE if field == "assumeRole" else "msk"})) == [
+        f"{LOGIN}.{field}: has no effect with the type Plain, only with MskIam: remove it"
+    ]
+
+
+def test_a_role_is_assumed_by_the_sink_or_by_a_profile() -> None:
+    assert spec_errors({LOGIN: {"type": "MskIam", "assumeRole": ROLE, "profile": "msk"}}) == [
+        f"{LOGIN}.profile: cannot be combined with assumeRole: set role_arn in the profile, or remove one of them"
     ]
 
 
@@ -79,6 +102,7 @@ def test_authorities_have_no_effect_without_tls() -> None:
     [
         ("Scram512", "security.protocol"),
         ("Plain", "sasl.mechanism"),
+        ("Plain", "security.protocol"),
         ("OAuth", "sasl.oauthbearer.token.endpoint.url"),
         ("Certificate", "security.protocol"),
         ("Certificate", "ssl.keystore.location"),
