@@ -47,6 +47,7 @@ from sink_job.driver.task_resources import TaskResources
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.kafka.record_times import RecordTimes
+from sink_job.kafka.unknown_properties import unknown_properties
 from sink_job.registry.base import SchemaRegistry
 from sink_job.registry.client import open_schemas
 from sink_job.registry.settings import RegistrySettings
@@ -175,6 +176,7 @@ class _Run:
         if self.signals.requested:
             return
         spark = self._start_spark(stack, jars)
+        warn_of_unknown(spark, self.sink)
         admin = JavaKafkaAdmin(spark._gateway, self.connections.kafka, timeout_ms=KAFKA_TIMEOUT_MS)
         stack.callback(_quietly, admin.close)
         stack.enter_context(self._lag_sampler(admin))
@@ -293,6 +295,12 @@ class _Run:
         ):
             return console.live(self.progress.report, self.spark.tasks, self.connections.s3.url, self.handler, terminal)
         return console.plain(self.progress.report, self.spark.tasks)
+
+
+def warn_of_unknown(spark: Session, sink: Sink) -> None:
+    """Logs the properties of the manifest that Kafka's client does not know."""
+    for sentence in unknown_properties(spark._gateway, sink.spec.kafka):
+        _log.warning("%s", sentence)
 
 
 def failure_of(error: Exception) -> Failure:

@@ -81,7 +81,7 @@ class KafkaSpec(SpecModel):
         Field(default_factory=dict)
     )
     """Additional properties of the Kafka client, without a prefix. Properties set by the sink or by Spark are
-    rejected."""
+    rejected; a name that the client does not know is a warning in the log of the driver."""
     property_secrets: Annotated[
         list[PropertySecret],
         description(example=[{"name": "sasl.jaas.config", "secret": "kafka-login", "key": "jaas"}], max_length=50),

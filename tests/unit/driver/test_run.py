@@ -119,6 +119,16 @@ def test_a_run_uses_the_clock_of_the_store_and_a_monotonic_clock(sink: Sink) -> 
     assert context.steady_clock() <= context.steady_clock()
 
 
+def test_properties_that_kafka_does_not_know_are_warnings(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(run, "unknown_properties", lambda gateway, kafka: [f"{kafka.topics[0]}: not known, 100 %"])
+    run.warn_of_unknown(Mock(), sink)
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", "flights: not known, 100 %")
+    ]
+
+
 def test_the_limit_of_failed_executors_follows_their_number(sink: Sink) -> None:
     it = a_run(sink)
     it.tasks.cluster = ExecutorConfig(properties={}, instances=1, cores=1, memory=GI)
