@@ -48,7 +48,8 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
         "consumer.override.*",
         "kafka.properties",
         ValueForm.SPECIAL,
-        f"{_CLIENT}; those with a secret become `kafka.propertySecrets`. The sink sets fetch sizes and the like itself",
+        f"{_CLIENT}; those with a secret become `kafka.propertySecrets`, IAM of MSK `kafka.login`. The sink sets fetch "
+        "sizes and the like itself",
     ),
     field("value.converter", "format.converter", ValueForm.CLASS),
     field(

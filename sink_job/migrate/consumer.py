@@ -178,6 +178,9 @@ def _isolation(draft: Draft, settings: Mapping[str, tuple[str, str]]) -> None:
     draft.put("kafka.isolationLevel", level, f"{comment}; {advice}" if level == "ReadUncommitted" else comment)
 
 
+_OF_IAM: Final = ("sasl.jaas.config", "sasl.mechanism", "security.protocol", "sasl.client.callback.handler.class")
+_CLASSES_OF_IAM: Final = "software.amazon.msk.auth.iam."
+_IAM: Final = re.compile(r"software\.amazon\.msk\.auth\.iam\.IAMLoginModule\s+required\s*;")
 _LOGIN: Final = re.compile(r"\$\{login:([\w.]+)\}")
 
 
@@ -199,7 +202,8 @@ class ClientProperties:
         self._secrets: list[Item] = []
 
     def convert(self) -> None:
-        """Sets `kafka.properties` and `kafka.propertySecrets`."""
+        """Sets `kafka.login`, `kafka.properties` and `kafka.propertySecrets`."""
+        self._login()
         for name, (key, value) in self._settings.items():
             if name not in _OF_THE_SINK and not self._is_left_out(name, key) and not self._is_store(name):
                 self._property(name, key, value)
@@ -211,6 +215,18 @@ class ClientProperties:
             self._draft.put("kafka.properties", self._properties, "")
         if self._secrets:
             self._draft.put("kafka.propertySecrets", self._secrets, "")
+
+    def _login(self) -> None:
+        """IAM of MSK has a login without a Secret. Those with options of its own stay properties: the job has their
+        classes, too."""
+        found = {name: self._settings.get(name, ("", ""))[1] for name in _OF_IAM}
+        module = _LOGIN.sub(r"\1 required;", found["sasl.jaas.config"])
+        if (found["sasl.mechanism"], found["security.protocol"]) == ("AWS_MSK_IAM", "SASL_SSL") and _IAM.fullmatch(
+            module
+        ):
+            key = self._settings["sasl.mechanism"][0]
+            self._draft.put("kafka.login", {"type": "MskIam"}, f"{key} and others")
+            self._settings = {name: value for name, value in self._settings.items() if name not in _OF_IAM}
 
     def _is_left_out(self, name: str, key: str) -> bool:
         if name == "interceptor.classes":
@@ -242,7 +258,8 @@ class ClientProperties:
             self._secret(name, key, self._plan.create("kafka", {name: _content(key, value)}), name)
         else:
             self._properties[name] = Item(value, key)
-            if name.endswith(("callback.handler.class", "engine.factory.class")) or "truststore.location" in name:
+            is_class = name.endswith(("callback.handler.class", "engine.factory.class"))
+            if (is_class and not value.startswith(_CLASSES_OF_IAM)) or "truststore.location" in name:
                 effect = "its class or file has to be in the image of the job"
                 self._draft.different(key, effect, "use another login, or an image of your own with it")
 

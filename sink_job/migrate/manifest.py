@@ -18,6 +18,7 @@ ORDER: Final = [
     "kafka.groupId",
     "kafka.startingOffsets",
     "kafka.isolationLevel",
+    "kafka.login",
     "kafka.properties",
     "kafka.propertySecrets",
     "format.converter",

@@ -146,8 +146,32 @@ def test_key_stores_become_pem_which_needs_no_files_in_pods() -> None:
 
 
 def test_a_callback_class_is_reported_since_it_has_to_be_in_the_image() -> None:
-    settings = {"consumer.override.sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAM"}
+    settings = {"consumer.override.sasl.client.callback.handler.class": "com.example.Handler"}
     assert len(findings_of(settings)) == 1
+
+
+IAM = {
+    "consumer.override.security.protocol": "SASL_SSL",
+    "consumer.override.sasl.mechanism": "AWS_MSK_IAM",
+    "consumer.override.sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+    "consumer.override.sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+}
+
+
+def test_iam_of_msk_becomes_a_login() -> None:
+    found = kafka({**IAM, "consumer.override.request.timeout.ms": "1"})
+    assert found["login"] == {"type": "MskIam"}
+    assert found["properties"] == {"request.timeout.ms": "1"}
+    assert "propertySecrets" not in found
+    assert findings_of(IAM) == []
+
+
+def test_iam_of_msk_with_options_stays_properties_whose_classes_the_image_has() -> None:
+    options = {"consumer.override.sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required a='b';"}
+    found = kafka(IAM | options)
+    assert "login" not in found
+    assert found["properties"]["sasl.mechanism"] == "AWS_MSK_IAM"
+    assert findings_of(IAM | options) == []
 
 
 @pytest.mark.parametrize(("name", "count"), [("x", 201), ("password", 51)])
