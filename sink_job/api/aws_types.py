@@ -1,8 +1,9 @@
-"""Validated text types of sections for AWS. The command `convert` uses the checks without pydantic."""
+"""Validated text types and enumerations of sections for AWS. The command `convert` uses the checks without pydantic."""
 
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -51,6 +52,20 @@ def check_no_proxy(text: str) -> None:
         raise ValueError("is not a host, domain, IP address or network: use example.com or 10.0.0.0/8")
 
 
+def check_tag_key(text: str) -> None:
+    """Checks the key of a tag of an object."""
+    if not re.fullmatch(_TAG_KEY, text) or text.lower().startswith("aws:"):
+        raise ValueError("is not the key of a tag: S3 allows 1 to 128 letters, digits, blanks and + - = . _ : / @")
+
+
+def check_tag_value(text: str) -> None:
+    """Checks the value of a tag of an object."""
+    if not re.fullmatch(_TAG_VALUE, text):
+        raise ValueError("is not the value of a tag: S3 allows up to 256 letters, digits, blanks and + - = . _ : / @")
+
+
+_TAG_KEY: Final = r"[\w +=.:/@-]{1,128}"
+_TAG_VALUE: Final = r"[\w +=.:/@-]{0,256}"
 _NO_PROXY: Final = r"[A-Za-z0-9.:_-]{1,253}(/[0-9]{1,3})?"
 _ROLE_ARN: Final = r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[a-zA-Z0-9_+=,.@/-]{1,512}"
 _EXTERNAL_ID: Final = r"[a-zA-Z0-9_+=,.@:/-]{2,1224}"
@@ -64,3 +79,47 @@ SessionName = Annotated[
 ]
 ProxyUrl = Annotated[str, TextValidator(check_proxy_url, {"pattern": "^https?://", "maxLength": 512})]
 NoProxy = Annotated[str, TextValidator(check_no_proxy, {"pattern": f"^{_NO_PROXY}$", "minLength": 1, "maxLength": 257})]
+TagValue = Annotated[str, TextValidator(check_tag_value, {"maxLength": 256})]
+
+
+class StorageClass(StrEnum):
+    """The storage classes of S3 whose objects can be read back at once."""
+
+    STANDARD = "Standard"
+    STANDARD_IA = "StandardIa"
+    ONE_ZONE_IA = "OneZoneIa"
+    INTELLIGENT_TIERING = "IntelligentTiering"
+    GLACIER_INSTANT_RETRIEVAL = "GlacierInstantRetrieval"
+    REDUCED_REDUNDANCY = "ReducedRedundancy"
+
+    @property
+    def s3_name(self) -> str:
+        """The name in S3's API."""
+        return _STORAGE_CLASSES[self]
+
+
+class CannedAcl(StrEnum):
+    """The access control lists of S3 that have a name."""
+
+    PRIVATE = "Private"
+    PUBLIC_READ = "PublicRead"
+    PUBLIC_READ_WRITE = "PublicReadWrite"
+    AUTHENTICATED_READ = "AuthenticatedRead"
+    AWS_EXEC_READ = "AwsExecRead"
+    BUCKET_OWNER_READ = "BucketOwnerRead"
+    BUCKET_OWNER_FULL_CONTROL = "BucketOwnerFullControl"
+
+    @property
+    def s3_name(self) -> str:
+        """The name in S3's API, such as `bucket-owner-full-control`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "-", self.value).lower()
+
+
+_STORAGE_CLASSES: Final = {
+    StorageClass.STANDARD: "STANDARD",
+    StorageClass.STANDARD_IA: "STANDARD_IA",
+    StorageClass.ONE_ZONE_IA: "ONEZONE_IA",
+    StorageClass.INTELLIGENT_TIERING: "INTELLIGENT_TIERING",
+    StorageClass.GLACIER_INSTANT_RETRIEVAL: "GLACIER_IR",
+    StorageClass.REDUCED_REDUNDANCY: "REDUCED_REDUNDANCY",
+}

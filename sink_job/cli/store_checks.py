@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from sink_job.api.errors import SinkError, UnsupportedStore
+from sink_job.api.errors import AccessDenied, SinkError, UnsupportedStore
 from sink_job.ledger.clocks import checked_now
 from sink_job.s3 import (
     ChecksumMismatch,
@@ -38,6 +38,10 @@ _IN_TRANSIT: Final = (
 _NOT_KEPT: Final = (
     "{url}: the store keeps no CRC64NVME checksum of an object, so s3sink compares sizes and ETags. Use a store that "
     "keeps full-object checksums"
+)
+_UNREADABLE_TAGS: Final = (
+    "{url}: the tags of an object cannot be read to check them: the credentials lack s3:GetObjectTagging, which a sink "
+    "does not need"
 )
 _UNREADABLE: Final = (
     "{url}: the bucket's lifecycle rules cannot be read: the store has none, or the credentials lack "
@@ -65,8 +69,11 @@ class Check(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     exit_code: int = 0
 
 
-def check_store(s3: S3Client, prefix: str, host_clock: Callable[[], int]) -> Iterator[Check]:
-    """Runs all checks on the bucket of `s3`, below `prefix` (ends with `/`), and yields each result.
+def check_store(
+    s3: S3Client, prefix: str, host_clock: Callable[[], int], *, has_attributes: bool = False
+) -> Iterator[Check]:
+    """Runs all checks on the bucket of `s3`, below `prefix` (ends with `/`), and yields each result. `has_attributes`:
+    objects have a storage class, an ACL or tags.
 
     `host_clock` returns ms since 1970-01-01 UTC. Without access, the other checks are skipped. Uploads 11 MiB. A
     SinkError is a result; other errors are raised.
@@ -76,6 +83,7 @@ def check_store(s3: S3Client, prefix: str, host_clock: Callable[[], int]) -> Ite
         ("clock", lambda: _clock(s3, host_clock)),
         ("conditional writes", lambda: _conditional_writes(s3, prefix)),
         ("multipart upload", lambda: _multipart_upload(s3, _key(prefix))),
+        *((("object attributes", lambda: _attributes(s3, _key(prefix))),) if has_attributes else ()),
         ("checksums", lambda: _checksums(s3, _key(prefix))),
         ("lifecycle rules", lambda: _lifecycle_rules(s3, prefix)),
     )
@@ -137,6 +145,22 @@ def _multipart_upload(s3: S3Client, key: str) -> Sequence[str]:
     finally:
         s3.abort(key, upload)
         s3.delete([key])
+
+
+def _attributes(s3: S3Client, key: str) -> Sequence[str]:
+    """Uploads an object with its attributes, and asks for them."""
+    upload = s3.create_upload(key)
+    try:
+        _complete(s3, key, upload, [s3.upload_part(key, upload, 1, b"attributes")])
+        ignored = s3.ignored_attributes(key)
+    except AccessDenied as error:
+        if "get_object_tagging" not in str(error) and "GetObjectTagging" not in str(error):
+            raise
+        return (_UNREADABLE_TAGS.format(url=s3.url),)
+    finally:
+        s3.abort(key, upload)
+        s3.delete([key])
+    return [f"{s3.url}: the store ignores spec.s3.{field}: remove it, or use another store" for field in ignored]
 
 
 def _complete(s3: S3Client, key: str, upload: str, parts: Sequence[UploadedPart]) -> None:

@@ -8,7 +8,7 @@ from sink_job.migrate.table import KeyRow, Treatment, ValueForm, different, fiel
 
 _CLIENT = "the client properties of the sink's consumer"
 _RETRIES = "requests are tried again for two minutes"
-_TAGS = "objects get no tags; use lifecycle rules by prefix"
+_TAGS = "objects get the tags of `s3.object.tagging.key.value.pairs`, and none with offsets and the number of records"
 _ENCRYPTION = "the default encryption of the bucket applies; set it there"
 _PROXY = "names a secret"
 _ROLE = (
@@ -162,9 +162,9 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
     *without_effect("s3.elastic.buffer.enable s3.elastic.buffer.init.capacity", "memory is bounded"),
     *without_effect("s3.http.send.expect.continue", "no effect on objects"),
     *different("s3.object.tagging", _TAGS, default="false"),
-    *different("s3.object.tagging.key.value.pairs", _TAGS),
+    field("s3.object.tagging.key.value.pairs", "s3.tags", ValueForm.SPECIAL, "only with `s3.object.tagging=true`"),
     *without_effect("s3.object.behavior.on.tagging.error", "only with `s3.object.tagging`"),
-    *different("s3.acl.canned", "S3's object ownership and the policy of the bucket apply"),
+    field("s3.acl.canned", "s3.acl", ValueForm.CHOICE),
     *different("s3.ssea.name s3.sse.kms.key.id", f"{_ENCRYPTION}. With KMS keys it is not tested"),
     *different("s3.sse.customer.key", "keys of customers cannot be used", secret=True),
     *different("s3.wan.mode", "accelerated endpoints are not supported", default="false"),

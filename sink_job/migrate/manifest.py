@@ -58,6 +58,8 @@ ORDER: Final = [
     "s3.credentials",
     "s3.assumeRole",
     "s3.proxy",
+    "s3.acl",
+    "s3.tags",
     "s3.topicsDir",
     "s3.directoryDelimiter",
     "s3.fileDelimiter",

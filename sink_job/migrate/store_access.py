@@ -1,4 +1,4 @@
-"""The credentials of a connector for S3, the role that it assumes, and its proxy."""
+"""The access of a connector to S3: credentials, role and proxy; and the attributes of its objects."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sink_job.api.aws_types import check_external_id, check_proxy_url, check_role_arn, check_session_name
+from sink_job.api.aws_types import (
+    CannedAcl,
+    check_external_id,
+    check_proxy_url,
+    check_role_arn,
+    check_session_name,
+    check_tag_key,
+    check_tag_value,
+)
 from sink_job.migrate.draft import Draft
 from sink_job.migrate.secret_plan import SecretPlan
-from sink_job.migrate.values import simple_name
+from sink_job.migrate.values import parse_choice, parse_list, simple_name
 
 _ID, _SECRET = "aws.access.key.id", "aws.secret.access.key"
 _KEYS: Final = {"AWS_ACCESS_KEY_ID": _ID, "AWS_SECRET_ACCESS_KEY": _SECRET}
@@ -27,6 +35,9 @@ _DEFAULT_CHAIN: Final = (
     "SystemPropertiesCredentialsProvider",
     "SystemPropertyCredentialsProvider",
 )
+_ACLS: Final = {acl.s3_name: acl.value for acl in CannedAcl}
+_MAX_TAGS: Final = 10
+"""S3's maximum for an object."""
 _PROXY_URL: Final = "s3.proxy.url"
 _PROXY_LOGIN: Final = {"username": "s3.proxy.user", "password": "s3.proxy.password"}
 _ROLE_PROVIDER: Final = "AwsAssumeRoleCredentialsProvider"
@@ -100,6 +111,34 @@ def convert_proxy(draft: Draft, plan: SecretPlan) -> None:
                 draft.left_out(key, "has no effect without the other one of user and password")
     draft.put("s3.proxy", fields, _PROXY_URL)
     draft.to_do("The proxy may be the store itself, such as LocalStack", "then write s3.endpoint instead")
+
+
+def convert_attributes(draft: Draft) -> None:
+    """Sets `s3.acl` and `s3.tags`."""
+    key = "s3.acl.canned"
+    acl = draft.parsed(key, lambda text: parse_choice(text, _ACLS)) if draft.text(key) else None
+    if acl is not None:
+        draft.put("s3.acl", acl, key)
+    pairs, switch = "s3.object.tagging.key.value.pairs", draft.settings.get("s3.object.tagging", "")
+    if not draft.text(pairs):
+        return
+    if switch.strip().lower() != "true":
+        draft.left_out(pairs, "has no effect without s3.object.tagging=true")
+        return
+    tags = draft.parsed(pairs, _tags)
+    if tags:
+        draft.put("s3.tags", tags, pairs)
+
+
+def _tags(text: str) -> dict[str, str]:
+    """The tags of `key:value,key:value`. Raises ValueError."""
+    tags = {key.strip(): value.strip() for key, _, value in (each.partition(":") for each in parse_list(text))}
+    for key, value in tags.items():
+        check_tag_key(key)
+        check_tag_value(value)
+    if len(tags) > _MAX_TAGS:
+        raise ValueError(f"has more than {_MAX_TAGS} tags")
+    return tags
 
 
 def _proxy_address(text: str) -> str:

@@ -49,8 +49,10 @@ class MultipartCalls:
     _transport: Transport
 
     def create_upload(self, key: str, *, content_type: str | None = None, content_encoding: str | None = None) -> str:
-        """Starts an upload and returns its id. After a lost reply an upload with an unknown id remains in the store."""
+        """Starts an upload of an object with the attributes of the settings, and returns its id. After a lost reply an
+        upload with an unknown id remains in the store."""
         headers: dict[str, Any] = {"ContentType": content_type, "ContentEncoding": content_encoding}
+        headers.update(self._transport.settings.attributes)
         answer = self._transport.call(
             "create_multipart_upload",
             key=key,

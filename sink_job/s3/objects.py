@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl
 
 from botocore.exceptions import ClientError
 
@@ -148,6 +149,23 @@ class ObjectCalls(BucketCalls):
             etag=answer["ETag"],
             last_modified_ms=millis(answer["LastModified"]),
         )
+
+    def ignored_attributes(self, key: str) -> Sequence[str]:
+        """The fields of `spec.s3` that the store has not applied to an object: storageClass and tags. It does not check
+        acl. Raises NotFound, and AccessDenied without s3:GetObjectTagging."""
+        expected, found = dict(self._transport.settings.attributes), []
+        storage_class = expected.get("StorageClass")
+        if storage_class is not None:
+            answer = self._transport.call("head_object", key=key)
+            if answer.get("StorageClass", "STANDARD") != storage_class:
+                found.append("storageClass")
+        if "Tagging" in expected:
+            answer = self._transport.call("get_object_tagging", key=key)
+            if {(tag["Key"], tag["Value"]) for tag in answer["TagSet"]} != set(
+                parse_qsl(expected["Tagging"], keep_blank_values=True)
+            ):
+                found.append("tags")
+        return found
 
     def list(self, prefix: str, start_after: str | None = None, *, page: int = _BATCH) -> Iterator[Listed]:
         """The objects below `prefix` whose keys are after `start_after`, in the order of the keys' bytes. Fetches pages

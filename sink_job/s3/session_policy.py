@@ -25,9 +25,12 @@ BUCKET_ACTIONS: Final = ("s3:GetLifecycleConfiguration", "s3:GetBucketVersioning
 KEY_ACTIONS: Final = ("kms:GenerateDataKey", "kms:Decrypt")
 
 
-def session_policy(role_arn: str, bucket: str, prefixes: Sequence[str]) -> str:
-    """The policy for keys of `bucket` that begin with one of `prefixes`; the empty prefix is the whole bucket. As short
-    as possible: STS limits its length. Raises ConfigurationError if it is too long."""
+def session_policy(role_arn: str, bucket: str, prefixes: Sequence[str], more: Sequence[str] = ()) -> str:
+    """The policy for keys of `bucket` that begin with one of `prefixes`; the empty prefix is the whole bucket.
+
+    `more`: further actions on objects. The policy is short: STS limits its length. Raises ConfigurationError if it is
+    too long.
+    """
     partition = role_arn.split(":", 2)[1]
     patterns = [f"{_literal(prefix)}*" for prefix in prefixes]
     where = f"arn:{partition}:s3:::{bucket}"
@@ -35,7 +38,11 @@ def session_policy(role_arn: str, bucket: str, prefixes: Sequence[str]) -> str:
     if "" not in prefixes:
         listing["Condition"] = {"StringLike": {"s3:prefix": patterns}}
     statements = [
-        {"Effect": "Allow", "Action": OBJECT_ACTIONS, "Resource": [f"{where}/{pattern}" for pattern in patterns]},
+        {
+            "Effect": "Allow",
+            "Action": [*OBJECT_ACTIONS, *more],
+            "Resource": [f"{where}/{pattern}" for pattern in patterns],
+        },
         listing,
         {"Effect": "Allow", "Action": BUCKET_ACTIONS, "Resource": where},
         {"Effect": "Allow", "Action": KEY_ACTIONS, "Resource": "*"},

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from sink_job.api.errors import SecretNotFound
 from sink_job.engine.retry import RetryPolicy
@@ -16,6 +17,7 @@ from sink_job.s3.proxy import ProxySettings
 from sink_job.s3.session_policy import session_policy
 
 if TYPE_CHECKING:  # tasks unpickle settings without loading the spec's models
+    from sink_job.api.sections.job_sections import S3Spec
     from sink_job.api.spec import Spec
 
 __all__ = ["S3Settings"]
@@ -31,6 +33,7 @@ class S3Settings:
     identity, instance role).
     `role`: the role that is assumed with these credentials. `prefix`: of keys that may be listed.
     `proxy`: None: that of the environment.
+    `attributes`: storage class, ACL and tags of objects, as parameters of CreateMultipartUpload.
     `connect_timeout_s`, `read_timeout_s`: maximum time without a response on a connection, not of a whole request.
     """
 
@@ -43,6 +46,7 @@ class S3Settings:
     role: AssumedRole | None = None
     prefix: str = ""
     proxy: ProxySettings | None = None
+    attributes: tuple[tuple[str, str], ...] = ()
     connect_timeout_s: float = 10.0
     read_timeout_s: float = 60.0
     max_connections: int = 32
@@ -70,8 +74,9 @@ class S3Settings:
             else _directory(s3.credentials.secret, "credentials", secret_dirs),
             role=None
             if s3.assume_role is None
-            else AssumedRole.of(s3.assume_role, session_policy(s3.assume_role.arn, s3.bucket, prefixes)),
+            else AssumedRole.of(s3.assume_role, session_policy(s3.assume_role.arn, s3.bucket, prefixes, _actions(s3))),
             proxy=_proxy(spec, secret_dirs),
+            attributes=_attributes(s3),
             prefix="" if s3.assume_role is None else prefixes[0],
         )
 
@@ -86,6 +91,21 @@ def _proxy(spec: "Spec", secret_dirs: Mapping[str, Path]) -> ProxySettings | Non
     if spec.s3.proxy is None:
         return None
     return ProxySettings.of(spec.s3.proxy, lambda secret, name: _directory(secret, name, secret_dirs))
+
+
+def _attributes(spec: "S3Spec") -> tuple[tuple[str, str], ...]:
+    found = {
+        "StorageClass": None if spec.storage_class is None else spec.storage_class.s3_name,
+        "ACL": None if spec.acl is None else spec.acl.s3_name,
+        "Tagging": urlencode(sorted(spec.tags.items())) or None,
+    }
+    return tuple((name, value) for name, value in found.items() if value is not None)
+
+
+def _actions(spec: "S3Spec") -> list[str]:
+    """The permissions that the attributes of objects need."""
+    needed = {"s3:PutObjectTagging": bool(spec.tags), "s3:PutObjectAcl": spec.acl is not None}
+    return [action for action, is_needed in needed.items() if is_needed]
 
 
 def _prefixes(spec: "Spec") -> list[str]:

@@ -29,6 +29,7 @@ from sink_job.api.rules.envelope_rules import check_envelope
 from sink_job.api.rules.json_values_rules import check_json_values, has_json_schema
 from sink_job.api.rules.login_rules import check_login
 from sink_job.api.rules.reserved_properties import kafka_property_error, kafka_secret_error, spark_property_error
+from sink_job.api.rules.s3_access_rules import check_s3_access
 from sink_job.api.rules.schema_rules import check_schema
 from sink_job.api.sections.record_fields import check_record_fields
 from sink_job.api.sections.registry_section import check_registry
@@ -377,6 +378,7 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     _rotation,
     _object_size,
     _endpoint,
+    check_s3_access,
     _delimiters,
     check_dead_letters,
     _sizes,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
+from sink_job.api.aws_types import CannedAcl, StorageClass, TagValue
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import (
     IsolationLevel,
@@ -211,6 +212,18 @@ class S3Spec(KeySettings):
 
     proxy: ProxySpec | None = None
     """HTTP proxy. Default: that of the environment (HTTPS_PROXY, NO_PROXY)."""
+
+    storage_class: StorageClass | None = None
+    """Storage class of objects. Default: that of the store. Classes that cannot be read back at once (Glacier Flexible
+    Retrieval, Deep Archive) are rejected: use a lifecycle rule for them."""
+    acl: Annotated[CannedAcl | None, description(key="s3.acl.canned", example="BucketOwnerFullControl")] = None
+    """Access control list of objects. Default: none is sent. AWS rejects all but BucketOwnerFullControl unless ACLs are
+    enabled for the bucket."""
+    tags: Annotated[
+        dict[str, TagValue],
+        description(key="s3.object.tagging.key.value.pairs", example={"team": "orders"}, max_length=10),
+    ] = Field(default_factory=dict)
+    """Tags of objects. storageClass, acl and tags are set when an upload starts, and not for ledger and staging."""
 
     @property
     def allows_http(self) -> bool:

@@ -370,6 +370,7 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "spec.errors.deadLetters.prefix begins with a topic",
     ),
     *_sessions(),
+    ("a tag of AWS", [{"spec.s3.tags": {"aws:team": "a"}}], "spec.s3.tags has a key that is no key of a tag"),
     ("a proxy without a port", [{"spec.s3.proxy": {"url": "http://proxy"}}], "spec.s3.proxy.url is not the URL"),
     ("a proxy with a login", [{"spec.s3.proxy": {"url": "http://u:p@proxy:1"}}], "spec.s3.proxy.url is not the URL"),
     ("a store without TLS", [{"spec.s3.endpoint": "http://store:9000"}], "spec.s3.endpoint is not encrypted"),

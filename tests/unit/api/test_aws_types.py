@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from sink_job.api.aws_types import (
+    CannedAcl,
+    StorageClass,
     check_external_id,
     check_no_proxy,
     check_proxy_url,
@@ -53,3 +55,17 @@ def test_texts_that_aws_accepts_are_accepted(check: Callable[[str], None], text:
 def test_other_texts_are_rejected_with_what_is_allowed(check: Callable[[str], None], text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check(text)
+
+
+def test_names_of_enumerations_are_those_of_s3s_api() -> None:
+    assert StorageClass.ONE_ZONE_IA.s3_name == "ONEZONE_IA"
+    assert {acl.s3_name for acl in CannedAcl} == {
+        "private",
+        "public-read",
+        "public-read-write",
+        "authenticated-read",
+        "aws-exec-read",
+        "bucket-owner-read",
+        "bucket-owner-full-control",
+    }
+    assert all(each.s3_name for each in StorageClass)

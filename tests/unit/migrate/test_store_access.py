@@ -64,3 +64,26 @@ def test_a_proxy_that_is_none_is_reported_without_its_url(url: str) -> None:
 def test_a_login_without_a_proxy_and_half_a_login_have_no_effect() -> None:
     assert "proxy" not in s3_of({"s3.proxy.user": "squid"})
     assert s3_of({"s3.proxy.url": "http://proxy:1", "s3.proxy.user": "squid"})["proxy"] == {"url": "http://proxy:1"}
+
+
+def test_the_acl_and_the_tags_of_a_connector_are_those_of_objects() -> None:
+    tagging = {"s3.object.tagging": "true", "s3.object.tagging.key.value.pairs": "team:orders, cost:a:b"}
+    found = s3_of({"s3.acl.canned": "bucket-owner-full-control", **tagging})
+    assert (found["acl"], found["tags"]) == ("BucketOwnerFullControl", {"team": "orders", "cost": "a:b"})
+
+
+def test_tags_without_tagging_have_no_effect() -> None:
+    assert "tags" not in s3_of({"s3.object.tagging.key.value.pairs": "team:orders"})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"s3.acl.canned": "log-delivery-write"},
+        {"s3.object.tagging.key.value.pairs": "aws:x:y"},
+        {"s3.object.tagging.key.value.pairs": ",".join(f"k{n}:v" for n in range(11))},
+    ],
+)
+def test_attributes_that_s3_rejects_are_reported(settings: dict[str, str]) -> None:
+    found = findings_of({"s3.object.tagging": "true", **settings})
+    assert any(next(iter(settings)) in each for each in found)

@@ -94,3 +94,19 @@ def test_the_policy_of_a_role_has_the_prefixes_of_ledger_objects_and_dead_letter
 
 def test_without_a_role_the_whole_bucket_is_listed() -> None:
     assert S3Settings.of(accepted().spec, {}).prefix == ""
+
+
+def test_attributes_of_objects_are_parameters_of_an_upload_and_need_permissions() -> None:
+    fields = {"storageClass": "StandardIa", "acl": "BucketOwnerRead", "tags": {"b": "2 3", "a": ""}}
+    settings = S3Settings.of(
+        accepted({"spec.s3.assumeRole": ROLE, **{f"spec.s3.{name}": value for name, value in fields.items()}}).spec, {}
+    )
+    assert settings.attributes == (
+        ("StorageClass", "STANDARD_IA"),
+        ("ACL", "bucket-owner-read"),
+        ("Tagging", "a=&b=2+3"),
+    )
+    assert settings.role is not None
+    assert settings.role.policy is not None
+    actions = json.loads(settings.role.policy)["Statement"][0]["Action"]
+    assert actions[-2:] == ["s3:PutObjectTagging", "s3:PutObjectAcl"]

@@ -1,11 +1,12 @@
 """The probe of a store for conditional writes, and the advice about its lifecycle rules."""
 
+import dataclasses
 from collections.abc import Mapping
 
 import pytest
 
-from sink_job.api.errors import UnsupportedStore
-from sink_job.s3 import S3Client, lifecycle_warning, probe
+from sink_job.api.errors import AccessDenied, UnsupportedStore
+from sink_job.s3 import S3Client, S3Settings, lifecycle_warning, probe
 from sink_job.s3.store_probe import advice
 from tests.unit.s3.conftest import COMPLETED, Reply, ScriptedStore, error_reply
 
@@ -127,3 +128,25 @@ def test_a_bucket_without_lifecycle_rules_gets_a_warning(s3: S3Client, store: Sc
 def test_without_permission_to_read_the_lifecycle_rules_there_is_no_warning(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.append(error_reply(403, "AccessDenied"))
     assert lifecycle_warning(s3, "topics/") is None
+
+
+def test_a_start_tries_the_attributes_of_objects(settings: S3Settings, store: ScriptedStore) -> None:
+    listing = Reply(body="<ListBucketResult></ListBucketResult>", headers={"Date": "Thu, 26 Nov 2026 00:00:00 GMT"})
+    uploads = Reply(body="<ListMultipartUploadsResult></ListMultipartUploadsResult>")
+    written = Reply(headers={"ETag": '"e"'})
+    exists = error_reply(412, "PreconditionFailed")
+    store.replies.extend([listing, listing, uploads, written, exists, error_reply(403, "AccessDenied")])
+    store.otherwise = Reply(body="<DeleteResult></DeleteResult>")
+    attributes = (("StorageClass", "STANDARD_IA"), ("ACL", "private"), ("Tagging", "team=orders"))
+    s3 = S3Client(dataclasses.replace(settings, attributes=attributes))
+    with pytest.raises(AccessDenied):
+        probe(s3, "topics/_s3sink/a/")
+    (created,) = (each for each in store.received if "uploads" in each.path and each.method == "POST")
+    assert [created.headers[f"x-amz-{name}"] for name in ("storage-class", "acl", "tagging")] == [
+        "STANDARD_IA",
+        "private",
+        "team=orders",
+    ]
+    put = next(each for each in store.received if each.method == "PUT")
+    assert not {"x-amz-storage-class", "x-amz-acl", "x-amz-tagging"} & put.headers.keys()
+    s3.close()

@@ -1,0 +1,24 @@
+"""Rules for the fields of `spec.s3` that concern access and attributes of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from sink_job.api.aws_types import check_tag_key
+from sink_job.api.field_errors import FieldError, Path, shown
+
+if TYPE_CHECKING:
+    from sink_job.api.spec import Spec
+
+_S3: Final[Path] = ("spec", "s3")
+
+
+def check_s3_access(spec: Spec) -> Iterator[FieldError]:
+    """The errors of the fields."""
+    for key in spec.s3.tags:
+        try:
+            check_tag_key(key)
+        except ValueError as error:
+            here = (*_S3, "tags")
+            yield FieldError(here, f"{shown(here, key)} {error}")

@@ -1,0 +1,75 @@
+"""Storage class, ACL and tags: of objects, as the server then has them, and of nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from devtools.s3 import Moto, S3Server, VersityGW, s3_server
+from sink_job.cli.store_checks import Outcome, check_store
+from sink_job.s3 import S3Client, S3Settings
+
+pytestmark = pytest.mark.data
+
+ALL = (("StorageClass", "STANDARD_IA"), ("ACL", "bucket-owner-full-control"), ("Tagging", "cost+center=a%2Fb&team="))
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[S3Server]:
+    with s3_server(Moto) as server:
+        server.client().create_bucket(Bucket="archive")
+        yield server
+
+
+@pytest.fixture
+def with_attributes(settings: S3Settings) -> Iterator[Callable[..., S3Client]]:
+    clients = []
+
+    def connected(server: S3Server, *attributes: tuple[str, str]) -> S3Client:
+        clients.append(S3Client(dataclasses.replace(settings, endpoint=server.endpoint, attributes=attributes)))
+        return clients[-1]
+
+    yield connected
+    for client in clients:
+        client.close()
+
+
+def write(s3: S3Client, key: str) -> None:
+    upload = s3.create_upload(key)
+    s3.complete(key, upload, [s3.upload_part(key, upload, 1, b"content")])
+
+
+def test_an_object_has_its_class_acl_and_tags_and_a_file_of_the_ledger_has_none(
+    moto: S3Server, with_attributes: Callable[..., S3Client]
+) -> None:
+    s3, server = with_attributes(moto, *ALL), moto.client()
+    write(s3, "topics/object")
+    s3.put("topics/_s3sink/a/ledger", b"{}")
+    assert server.head_object(Bucket="archive", Key="topics/object")["StorageClass"] == "STANDARD_IA"
+    tags = server.get_object_tagging(Bucket="archive", Key="topics/object")["TagSet"]
+    assert {tag["Key"]: tag["Value"] for tag in tags} == {"cost center": "a/b", "team": ""}
+    assert len(server.get_object_acl(Bucket="archive", Key="topics/object")["Grants"]) >= 1
+    assert "StorageClass" not in server.head_object(Bucket="archive", Key="topics/_s3sink/a/ledger")
+    assert server.get_object_tagging(Bucket="archive", Key="topics/_s3sink/a/ledger")["TagSet"] == []
+    assert s3.ignored_attributes("topics/object") == []
+
+
+def test_versitygw_keeps_tags(gateway: VersityGW, with_attributes: Callable[..., S3Client], key: str) -> None:
+    s3 = with_attributes(gateway, ("Tagging", "team=orders"))
+    write(s3, key)
+    assert s3.ignored_attributes(key) == []
+
+
+def test_check_store_reports_a_class_that_the_store_ignores(
+    gateway: VersityGW, with_attributes: Callable[..., S3Client]
+) -> None:
+    s3 = with_attributes(gateway, ("StorageClass", "STANDARD_IA"), ("Tagging", "team=orders"))
+    checks = check_store(s3, "topics/_s3sink/attributes/", s3.server_now_ms, has_attributes=True)
+    (check,) = (each for each in checks if each.name == "object attributes")
+    assert (check.outcome, check.message.partition(": ")[2]) == (
+        Outcome.WARNING,
+        "the store ignores spec.s3.storageClass: remove it, or use another store",
+    )
+    assert list(s3.list("topics/_s3sink/attributes/")) == []
