@@ -64,6 +64,13 @@ def check_tag_value(text: str) -> None:
         raise ValueError("is not the value of a tag: S3 allows up to 256 letters, digits, blanks and + - = . _ : / @")
 
 
+def check_kms_key(text: str) -> None:
+    """Checks the id, the ARN or the alias of a key of AWS KMS."""
+    if not re.fullmatch(_KMS_KEY, text):
+        raise ValueError("is not a key of AWS KMS: use its id, its ARN, or alias/name")
+
+
+_KMS_KEY: Final = r"[a-zA-Z0-9:/_-]{1,2048}"
 _TAG_KEY: Final = r"[\w +=.:/@-]{1,128}"
 _TAG_VALUE: Final = r"[\w +=.:/@-]{0,256}"
 _NO_PROXY: Final = r"[A-Za-z0-9.:_-]{1,253}(/[0-9]{1,3})?"
@@ -79,6 +86,9 @@ SessionName = Annotated[
 ]
 ProxyUrl = Annotated[str, TextValidator(check_proxy_url, {"pattern": "^https?://", "maxLength": 512})]
 NoProxy = Annotated[str, TextValidator(check_no_proxy, {"pattern": f"^{_NO_PROXY}$", "minLength": 1, "maxLength": 257})]
+KmsKey = Annotated[
+    str, TextValidator(check_kms_key, {"pattern": "^[a-zA-Z0-9:/_-]+$", "minLength": 1, "maxLength": 2048})
+]
 TagValue = Annotated[str, TextValidator(check_tag_value, {"maxLength": 256})]
 
 
@@ -113,6 +123,19 @@ class CannedAcl(StrEnum):
     def s3_name(self) -> str:
         """The name in S3's API, such as `bucket-owner-full-control`."""
         return re.sub(r"(?<!^)(?=[A-Z])", "-", self.value).lower()
+
+
+class EncryptionType(StrEnum):
+    """How S3 encrypts what it stores."""
+
+    AES256 = "Aes256"
+    KMS = "Kms"
+    KMS_DSSE = "KmsDsse"
+
+    @property
+    def s3_name(self) -> str:
+        """The name in S3's API."""
+        return {"Aes256": "AES256", "Kms": "aws:kms", "KmsDsse": "aws:kms:dsse"}[self.value]
 
 
 _STORAGE_CLASSES: Final = {

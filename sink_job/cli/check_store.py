@@ -29,6 +29,8 @@ runs the first three checks when it starts, and stops if one of them fails.
   clock               the clocks of host and store are at most 5 minutes apart
   conditional writes  a put and a completed upload do not replace an object
   multipart upload    an object with parts of different sizes is stored
+  encryption          a put and a completed upload are encrypted as the manifest
+                      has it, and can be read (only with encryption)
   object attributes   storageClass, acl and tags are accepted, and storageClass
                       and tags applied (only if the manifest has one of them)
   checksums           a part with a wrong CRC64NVME checksum is rejected
@@ -99,7 +101,13 @@ def run(args: argparse.Namespace) -> int:
     settings = S3Settings.of(sink.spec, secrets)
     s3 = connect(dataclasses.replace(settings, retry=RetryPolicy(max_elapsed_s=ATTEMPTS_S)))
     prefix = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
-    checks = check_store(s3, prefix, lambda: time.time_ns() // 1_000_000, has_attributes=bool(settings.attributes))
+    checks = check_store(
+        s3,
+        prefix,
+        lambda: time.time_ns() // 1_000_000,
+        has_attributes=bool(settings.attributes),
+        has_encryption=bool(settings.encryption),
+    )
     where = f"{s3.url}/{prefix} at {settings.endpoint or 'Amazon S3'}"
     if args.output == "json":
         done: Sequence[Check] = list(checks)

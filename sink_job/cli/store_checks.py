@@ -25,6 +25,7 @@ from sink_job.s3 import (
     UploadedPart,
     lifecycle_warning,
     probe,
+    probe_encryption,
 )
 from sink_job.s3.checksums import combine_all, crc64nvme
 
@@ -70,10 +71,15 @@ class Check(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 def check_store(
-    s3: S3Client, prefix: str, host_clock: Callable[[], int], *, has_attributes: bool = False
+    s3: S3Client,
+    prefix: str,
+    host_clock: Callable[[], int],
+    *,
+    has_attributes: bool = False,
+    has_encryption: bool = False,
 ) -> Iterator[Check]:
     """Runs all checks on the bucket of `s3`, below `prefix` (ends with `/`), and yields each result. `has_attributes`:
-    objects have a storage class, an ACL or tags.
+    objects have a storage class, an ACL or tags. `has_encryption`: the settings have an encryption.
 
     `host_clock` returns ms since 1970-01-01 UTC. Without access, the other checks are skipped. Uploads 11 MiB. A
     SinkError is a result; other errors are raised.
@@ -83,6 +89,7 @@ def check_store(
         ("clock", lambda: _clock(s3, host_clock)),
         ("conditional writes", lambda: _conditional_writes(s3, prefix)),
         ("multipart upload", lambda: _multipart_upload(s3, _key(prefix))),
+        *((("encryption", lambda: _encryption(s3, prefix)),) if has_encryption else ()),
         *((("object attributes", lambda: _attributes(s3, _key(prefix))),) if has_attributes else ()),
         ("checksums", lambda: _checksums(s3, _key(prefix))),
         ("lifecycle rules", lambda: _lifecycle_rules(s3, prefix)),
@@ -145,6 +152,11 @@ def _multipart_upload(s3: S3Client, key: str) -> Sequence[str]:
     finally:
         s3.abort(key, upload)
         s3.delete([key])
+
+
+def _encryption(s3: S3Client, prefix: str) -> Sequence[str]:
+    probe_encryption(s3, prefix)
+    return ()
 
 
 def _attributes(s3: S3Client, key: str) -> Sequence[str]:

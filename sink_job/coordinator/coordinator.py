@@ -27,7 +27,7 @@ from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import ownership_checked_first, take_over
 from sink_job.ledger.transitions import diff
-from sink_job.s3 import S3Client, connect, lifecycle_warning, probe
+from sink_job.s3 import S3Client, connect, lifecycle_warning, probe, probe_encryption
 
 _log = logging.getLogger(__name__)
 
@@ -105,6 +105,8 @@ class Coordinator:
             if deleted:
                 _log.warning("%s", deleted)
         probe(self._s3, self._root)
+        if self.sink.spec.s3.encryption is not None:
+            probe_encryption(self._s3, self._root)
         warning = lifecycle_warning(self._s3, self._root)
         if warning:
             _log.warning("%s", warning)

@@ -9,7 +9,6 @@ from sink_job.migrate.table import KeyRow, Treatment, ValueForm, different, fiel
 _CLIENT = "the client properties of the sink's consumer"
 _RETRIES = "requests are tried again for two minutes"
 _TAGS = "objects get the tags of `s3.object.tagging.key.value.pairs`, and none with offsets and the number of records"
-_ENCRYPTION = "the default encryption of the bucket applies; set it there"
 _PROXY = "names a secret"
 _ROLE = (
     "`arn`, `externalId` and `sessionName`, with the provider `AwsAssumeRoleCredentialsProvider`; assumed with "
@@ -165,7 +164,8 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
     field("s3.object.tagging.key.value.pairs", "s3.tags", ValueForm.SPECIAL, "only with `s3.object.tagging=true`"),
     *without_effect("s3.object.behavior.on.tagging.error", "only with `s3.object.tagging`"),
     field("s3.acl.canned", "s3.acl", ValueForm.CHOICE),
-    *different("s3.ssea.name s3.sse.kms.key.id", f"{_ENCRYPTION}. With KMS keys it is not tested"),
+    field("s3.ssea.name", "s3.encryption.type", ValueForm.CHOICE),
+    field("s3.sse.kms.key.id", "s3.encryption.kmsKey", ValueForm.SPECIAL, "with `s3.ssea.name=aws:kms`"),
     *different("s3.sse.customer.key", "keys of customers cannot be used", secret=True),
     *different("s3.wan.mode", "accelerated endpoints are not supported", default="false"),
     field("s3.proxy.url", "s3.proxy.url", ValueForm.SECRET, "if it is the store itself, write `s3.endpoint` instead"),

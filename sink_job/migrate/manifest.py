@@ -58,6 +58,7 @@ ORDER: Final = [
     "s3.credentials",
     "s3.assumeRole",
     "s3.proxy",
+    "s3.encryption",
     "s3.acl",
     "s3.tags",
     "s3.topicsDir",

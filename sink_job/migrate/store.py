@@ -19,7 +19,7 @@ from sink_job.api.units.quantities import GI, MI, format_size
 from sink_job.migrate.converters import without_login
 from sink_job.migrate.draft import BY_HAND, Draft
 from sink_job.migrate.secret_plan import SecretPlan
-from sink_job.migrate.store_access import convert_access, convert_attributes, convert_proxy
+from sink_job.migrate.store_access import convert_access, convert_attributes, convert_encryption, convert_proxy
 from sink_job.migrate.values import parse_boolean, parse_number
 
 
@@ -30,6 +30,7 @@ def convert_store(draft: Draft, plan: SecretPlan) -> None:
     _endpoint(draft)
     convert_access(draft, plan)
     convert_proxy(draft, plan)
+    convert_encryption(draft)
     convert_attributes(draft)
     _keys(draft)
 

@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 
 from sink_job.api.aws_types import (
     CannedAcl,
+    EncryptionType,
     check_external_id,
+    check_kms_key,
     check_proxy_url,
     check_role_arn,
     check_session_name,
@@ -35,6 +37,7 @@ _DEFAULT_CHAIN: Final = (
     "SystemPropertiesCredentialsProvider",
     "SystemPropertyCredentialsProvider",
 )
+_ENCRYPTIONS: Final = {each.s3_name.lower(): each.value for each in EncryptionType}
 _ACLS: Final = {acl.s3_name: acl.value for acl in CannedAcl}
 _MAX_TAGS: Final = 10
 """S3's maximum for an object."""
@@ -111,6 +114,18 @@ def convert_proxy(draft: Draft, plan: SecretPlan) -> None:
                 draft.left_out(key, "has no effect without the other one of user and password")
     draft.put("s3.proxy", fields, _PROXY_URL)
     draft.to_do("The proxy may be the store itself, such as LocalStack", "then write s3.endpoint instead")
+
+
+def convert_encryption(draft: Draft) -> None:
+    """Sets `s3.encryption`."""
+    kind, key = "s3.ssea.name", "s3.sse.kms.key.id"
+    found = draft.parsed(kind, lambda text: parse_choice(text, _ENCRYPTIONS)) if draft.text(kind) else None
+    kms_key = draft.parsed(key, _checked(check_kms_key)) if draft.text(key) else None
+    if kms_key is not None and found != EncryptionType.KMS:
+        draft.left_out(key, "has no effect without s3.ssea.name=aws:kms")
+        kms_key = None
+    if found is not None:
+        draft.put("s3.encryption", {"type": found} | ({} if kms_key is None else {"kmsKey": kms_key}), kind)
 
 
 def convert_attributes(draft: Draft) -> None:

@@ -21,7 +21,7 @@ from sink_job.s3.objects import Head, Listed, PutResult
 from sink_job.s3.request_metrics import RequestMetrics, Usage
 from sink_job.s3.session import load_service_descriptions
 from sink_job.s3.settings import S3Settings
-from sink_job.s3.store_probe import lifecycle_warning, probe
+from sink_job.s3.store_probe import lifecycle_warning, probe, probe_encryption
 
 __all__ = [
     "ChecksumMismatch",
@@ -46,4 +46,5 @@ __all__ = [
     "lifecycle_warning",
     "load_service_descriptions",
     "probe",
+    "probe_encryption",
 ]

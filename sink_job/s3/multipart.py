@@ -52,7 +52,7 @@ class MultipartCalls:
         """Starts an upload of an object with the attributes of the settings, and returns its id. After a lost reply an
         upload with an unknown id remains in the store."""
         headers: dict[str, Any] = {"ContentType": content_type, "ContentEncoding": content_encoding}
-        headers.update(self._transport.settings.attributes)
+        headers.update((*self._transport.settings.attributes, *self._transport.settings.encryption))
         answer = self._transport.call(
             "create_multipart_upload",
             key=key,

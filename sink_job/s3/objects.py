@@ -74,6 +74,7 @@ class ObjectCalls(BucketCalls):
         """
         content = ChunkedBody(body)
         params: dict[str, Any] = {"ChecksumCRC64NVME": checksums.b64(content.crc64nvme())}
+        params.update(self._transport.settings.encryption)
         if only_if_absent:
             params["IfNoneMatch"] = "*"
         if if_match is not None:
@@ -149,6 +150,10 @@ class ObjectCalls(BucketCalls):
             etag=answer["ETag"],
             last_modified_ms=millis(answer["LastModified"]),
         )
+
+    def encryption_of(self, key: str) -> str:
+        """How the store says that an object is encrypted, such as `aws:kms`; empty if it does not. Raises NotFound."""
+        return str(self._transport.call("head_object", key=key).get("ServerSideEncryption", ""))
 
     def ignored_attributes(self, key: str) -> Sequence[str]:
         """The fields of `spec.s3` that the store has not applied to an object: storageClass and tags. It does not check

@@ -34,6 +34,7 @@ class S3Settings:
     `role`: the role that is assumed with these credentials. `prefix`: of keys that may be listed.
     `proxy`: None: that of the environment.
     `attributes`: storage class, ACL and tags of objects, as parameters of CreateMultipartUpload.
+    `encryption`: of all that is written, as parameters of PutObject and CreateMultipartUpload.
     `connect_timeout_s`, `read_timeout_s`: maximum time without a response on a connection, not of a whole request.
     """
 
@@ -47,6 +48,7 @@ class S3Settings:
     prefix: str = ""
     proxy: ProxySettings | None = None
     attributes: tuple[tuple[str, str], ...] = ()
+    encryption: tuple[tuple[str, str | bool], ...] = ()
     connect_timeout_s: float = 10.0
     read_timeout_s: float = 60.0
     max_connections: int = 32
@@ -77,6 +79,7 @@ class S3Settings:
             else AssumedRole.of(s3.assume_role, session_policy(s3.assume_role.arn, s3.bucket, prefixes, _actions(s3))),
             proxy=_proxy(spec, secret_dirs),
             attributes=_attributes(s3),
+            encryption=_encryption(s3),
             prefix="" if s3.assume_role is None else prefixes[0],
         )
 
@@ -98,6 +101,17 @@ def _attributes(spec: "S3Spec") -> tuple[tuple[str, str], ...]:
         "StorageClass": None if spec.storage_class is None else spec.storage_class.s3_name,
         "ACL": None if spec.acl is None else spec.acl.s3_name,
         "Tagging": urlencode(sorted(spec.tags.items())) or None,
+    }
+    return tuple((name, value) for name, value in found.items() if value is not None)
+
+
+def _encryption(spec: "S3Spec") -> tuple[tuple[str, str | bool], ...]:
+    if spec.encryption is None:
+        return ()
+    found = {
+        "ServerSideEncryption": spec.encryption.type.s3_name,
+        "SSEKMSKeyId": spec.encryption.kms_key,
+        "BucketKeyEnabled": spec.encryption.bucket_key,
     }
     return tuple((name, value) for name, value in found.items() if value is not None)
 

@@ -10,7 +10,7 @@ from sink_job.api.errors import SinkError, UnsupportedStore
 from sink_job.s3.client import S3Client
 from sink_job.s3.errors import NoSuchUpload, PreconditionFailed
 
-__all__ = ["advice", "lifecycle_warning", "probe"]
+__all__ = ["advice", "lifecycle_warning", "probe", "probe_encryption"]
 
 _ABORT = "AbortIncompleteMultipartUpload"
 _FEW_DAYS = 7
@@ -58,6 +58,34 @@ def _probe_once(s3: S3Client, key: str) -> None:
             s3.abort(key, upload_id)
     finally:
         s3.delete([key])
+
+
+def probe_encryption(s3: S3Client, prefix: str) -> None:
+    """Checks below `prefix` that the store encrypts a put and a completed upload as the settings say, and reads both.
+
+    A completion needs permissions that a put does not (kms:Decrypt). Does nothing without `spec.s3.encryption`. Raises
+    UnsupportedStore for a store that ignores it, and ConfigurationError if the key cannot be used.
+    """
+    expected = dict(s3.settings.encryption).get("ServerSideEncryption")
+    if expected is None:
+        return
+    keys = [f"{prefix}probe/{uuid.uuid4().hex}" for _ in range(2)]
+    upload_id = s3.create_upload(keys[1])
+    try:
+        s3.put(keys[0], b"Is this object encrypted? It may be deleted.\n")
+        with contextlib.suppress(PreconditionFailed):  # completed by this call: the first reply was lost
+            s3.complete(keys[1], upload_id, [s3.upload_part(keys[1], upload_id, 1, b"encrypted\n")])
+        for key in keys:
+            s3.get(key)
+            found = s3.encryption_of(key)
+            if found != expected:
+                raise UnsupportedStore(
+                    f"{s3.url}: the store ignores spec.s3.encryption: an object has the encryption {found or 'None'} "
+                    f"instead of {expected}. Remove the field, or use another store"
+                )
+    finally:
+        s3.abort(keys[1], upload_id)
+        s3.delete(keys)
 
 
 def _delete_old_probes(s3: S3Client, prefix: str) -> None:

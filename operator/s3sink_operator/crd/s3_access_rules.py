@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from s3sink_operator.crd.cel import CelRule
+from s3sink_operator.crd.cel import CelRule, cel_list, either
+from sink_job.api.aws_types import EncryptionType
 
 
 def s3_access_rules() -> Iterator[CelRule]:
-    """The rules of the proxy and of tags."""
+    """The rules of the proxy, of tags and of encryption."""
     here = "spec.s3"
     yield CelRule(
         f"{here}.proxy.url",
@@ -20,3 +21,12 @@ def s3_access_rules() -> Iterator[CelRule]:
         "self.all(key, key.size() <= 128 && key != '' && !key.lowerAscii().startsWith('aws:'))",
         f"{here}.tags has a key that is no key of a tag: S3 allows 1 to 128 characters, and no prefix aws:",
     )
+    for name, types in (
+        ("kmsKey", (EncryptionType.KMS, EncryptionType.KMS_DSSE)),
+        ("bucketKey", (EncryptionType.KMS,)),
+    ):
+        yield CelRule(
+            f"{here}.encryption",
+            either(f"!has(self.{name})", f"self.type in {cel_list(types)}"),
+            f"{here}.encryption.{name} has no effect with this type, only with {' and '.join(types)}: remove it",
+        )

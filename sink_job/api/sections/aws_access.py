@@ -1,12 +1,12 @@
-"""Sections of a manifest for access to AWS: the role that is assumed, and the proxy."""
+"""Sections of a manifest for access to AWS: the role that is assumed, the proxy, and encryption."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
-from sink_job.api.aws_types import ExternalId, NoProxy, ProxyUrl, RoleArn, SessionName
+from sink_job.api.aws_types import EncryptionType, ExternalId, KmsKey, NoProxy, ProxyUrl, RoleArn, SessionName
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.sections.secret_refs import SecretRef
 from sink_job.api.units.quantities import HOUR, MINUTE, Duration
@@ -41,3 +41,17 @@ class ProxySpec(SpecModel):
         Field(default_factory=list)
     )
     """Hosts, domains (with all hosts below them), IP addresses and networks that are reached without the proxy."""
+
+
+class EncryptionSpec(SpecModel):
+    """Encryption by the store, of objects, ledger and staging."""
+
+    type: Annotated[EncryptionType, description(key="s3.ssea.name", example="Kms")]
+    """Aes256: with keys of S3. Kms: with a key of AWS KMS. KmsDsse: twice, with a key of AWS KMS."""
+    kms_key: Annotated[
+        KmsKey | None,
+        description(key="s3.sse.kms.key.id", example="arn:aws:kms:eu-central-1:123456789012:key/archive"),
+    ] = None
+    """Key of AWS KMS: id, ARN or alias; for the types Kms and KmsDsse. Default: the key of AWS for S3 (aws/s3)."""
+    bucket_key: StrictBool | None = None
+    """Use a key of the bucket, which needs fewer requests to AWS KMS; for the type Kms. Default: that of the bucket."""

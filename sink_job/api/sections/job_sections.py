@@ -39,7 +39,7 @@ from sink_job.api.field_types import (
     is_loopback,
 )
 from sink_job.api.rules.reserved_properties import redacted
-from sink_job.api.sections.aws_access import AssumeRoleSpec, ProxySpec
+from sink_job.api.sections.aws_access import AssumeRoleSpec, EncryptionSpec, ProxySpec
 from sink_job.api.sections.login_section import LoginSpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.api.units.quantities import DAY, GI, MI, SECOND, Duration, Size
@@ -213,6 +213,9 @@ class S3Spec(KeySettings):
     proxy: ProxySpec | None = None
     """HTTP proxy. Default: that of the environment (HTTPS_PROXY, NO_PROXY)."""
 
+    encryption: EncryptionSpec | None = None
+    """Encryption by the store. Default: that of the bucket. A change applies to what is written after it; an open
+    object keeps the encryption with which it was started."""
     storage_class: StorageClass | None = None
     """Storage class of objects. Default: that of the store. Classes that cannot be read back at once (Glacier Flexible
     Retrieval, Deep Archive) are rejected: use a lifecycle rule for them."""

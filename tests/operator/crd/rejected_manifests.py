@@ -370,6 +370,16 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "spec.errors.deadLetters.prefix begins with a topic",
     ),
     *_sessions(),
+    (
+        "a key of KMS without KMS",
+        [{"spec.s3.encryption": {"type": "Aes256", "kmsKey": "a"}}],
+        "spec.s3.encryption.kmsKey has no effect",
+    ),
+    (
+        "a key of the bucket without KMS",
+        [{"spec.s3.encryption": {"type": "KmsDsse", "bucketKey": True}}],
+        "spec.s3.encryption.bucketKey has no effect",
+    ),
     ("a tag of AWS", [{"spec.s3.tags": {"aws:team": "a"}}], "spec.s3.tags has a key that is no key of a tag"),
     ("a proxy without a port", [{"spec.s3.proxy": {"url": "http://proxy"}}], "spec.s3.proxy.url is not the URL"),
     ("a proxy with a login", [{"spec.s3.proxy": {"url": "http://u:p@proxy:1"}}], "spec.s3.proxy.url is not the URL"),

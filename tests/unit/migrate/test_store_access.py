@@ -87,3 +87,24 @@ def test_tags_without_tagging_have_no_effect() -> None:
 def test_attributes_that_s3_rejects_are_reported(settings: dict[str, str]) -> None:
     found = findings_of({"s3.object.tagging": "true", **settings})
     assert any(next(iter(settings)) in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "encryption"),
+    [
+        ({"s3.ssea.name": "AES256"}, {"type": "Aes256"}),
+        ({"s3.ssea.name": "aws:kms"}, {"type": "Kms"}),
+        ({"s3.ssea.name": "aws:kms", "s3.sse.kms.key.id": "alias/a"}, {"type": "Kms", "kmsKey": "alias/a"}),
+        ({"s3.ssea.name": "AES256", "s3.sse.kms.key.id": "alias/a"}, {"type": "Aes256"}),
+        ({"s3.sse.kms.key.id": "alias/a"}, None),
+        ({"s3.ssea.name": ""}, None),
+    ],
+)
+def test_the_encryption_of_a_connector_is_written(settings: dict[str, str], encryption: object) -> None:
+    assert s3_of(settings).get("encryption") == encryption
+    assert findings_of(settings) == []
+
+
+def test_an_unknown_encryption_is_reported() -> None:
+    assert "encryption" not in s3_of({"s3.ssea.name": "rot13"})
+    assert any("s3.ssea.name" in each for each in findings_of({"s3.ssea.name": "rot13"}))

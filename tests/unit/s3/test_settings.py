@@ -110,3 +110,18 @@ def test_attributes_of_objects_are_parameters_of_an_upload_and_need_permissions(
     assert settings.role.policy is not None
     actions = json.loads(settings.role.policy)["Statement"][0]["Action"]
     assert actions[-2:] == ["s3:PutObjectTagging", "s3:PutObjectAcl"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "parameters"),
+    [
+        ({"type": "Aes256"}, (("ServerSideEncryption", "AES256"),)),
+        (
+            {"type": "Kms", "kmsKey": "alias/a", "bucketKey": True},
+            (("ServerSideEncryption", "aws:kms"), ("SSEKMSKeyId", "alias/a"), ("BucketKeyEnabled", True)),
+        ),
+        ({"type": "KmsDsse"}, (("ServerSideEncryption", "aws:kms:dsse"),)),
+    ],
+)
+def test_the_encryption_is_in_parameters_of_requests(fields: dict[str, object], parameters: object) -> None:
+    assert S3Settings.of(accepted({"spec.s3.encryption": fields}).spec, {}).encryption == parameters

@@ -34,3 +34,21 @@ def test_more_than_ten_tags_are_rejected() -> None:
 def test_classes_that_cannot_be_read_back_and_unknown_ones_are_rejected(name: str) -> None:
     (error,) = spec_errors({"spec.s3.storageClass": name})
     assert error.startswith(f"spec.s3.storageClass: {name} is not ")
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"type": "Aes256", "kmsKey": "alias/archive"}, "kmsKey"),
+        ({"type": "Aes256", "bucketKey": False}, "bucketKey"),
+        ({"type": "KmsDsse", "bucketKey": True}, "bucketKey"),
+    ],
+)
+def test_a_field_of_another_encryption_is_rejected(fields: dict[str, object], name: str) -> None:
+    (error,) = spec_errors({"spec.s3.encryption": fields})
+    assert error.startswith(f"spec.s3.encryption.{name}: has no effect with the type {fields['type']}")
+
+
+def test_a_key_that_is_none_of_kms_is_rejected() -> None:
+    (error,) = spec_errors({"spec.s3.encryption": {"type": "Kms", "kmsKey": "a b"}})
+    assert error.startswith('spec.s3.encryption.kmsKey: "a b" is not a key of AWS KMS')
