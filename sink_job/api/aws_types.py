@@ -64,6 +64,12 @@ def check_tag_value(text: str) -> None:
         raise ValueError("is not the value of a tag: S3 allows up to 256 letters, digits, blanks and + - = . _ : / @")
 
 
+def check_account(text: str) -> None:
+    """Checks the id of an account of AWS."""
+    if not re.fullmatch(r"[0-9]{12}", text):
+        raise ValueError("is not the id of an account: AWS has 12 digits; write them as a text, in quotes")
+
+
 def check_kms_key(text: str) -> None:
     """Checks the id, the ARN or the alias of a key of AWS KMS."""
     if not re.fullmatch(_KMS_KEY, text):
@@ -89,6 +95,7 @@ NoProxy = Annotated[str, TextValidator(check_no_proxy, {"pattern": f"^{_NO_PROXY
 KmsKey = Annotated[
     str, TextValidator(check_kms_key, {"pattern": "^[a-zA-Z0-9:/_-]+$", "minLength": 1, "maxLength": 2048})
 ]
+Account = Annotated[str, TextValidator(check_account, {"pattern": "^[0-9]{12}$", "maxLength": 12})]
 TagValue = Annotated[str, TextValidator(check_tag_value, {"maxLength": 256})]
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from sink_job.migrate.table import KeyRow, Treatment, ValueForm, different, field, without_effect
 
 _CLIENT = "the client properties of the sink's consumer"
-_RETRIES = "requests are tried again for two minutes"
+_RETRIES = "requests are tried again for `s3.retryFor`, by default two minutes"
 _TAGS = "objects get the tags of `s3.object.tagging.key.value.pairs`, and none with offsets and the number of records"
 _PROXY = "names a secret"
 _ROLE = (
@@ -167,7 +167,7 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
     field("s3.ssea.name", "s3.encryption.type", ValueForm.CHOICE),
     field("s3.sse.kms.key.id", "s3.encryption.kmsKey", ValueForm.SPECIAL, "with `s3.ssea.name=aws:kms`"),
     *different("s3.sse.customer.key", "keys of customers cannot be used", secret=True),
-    *different("s3.wan.mode", "accelerated endpoints are not supported", default="false"),
+    field("s3.wan.mode", "s3.accelerate", ValueForm.BOOLEAN),
     field("s3.proxy.url", "s3.proxy.url", ValueForm.SECRET, "if it is the store itself, write `s3.endpoint` instead"),
     field("s3.proxy.user", "s3.proxy.credentials", ValueForm.SECRET, _PROXY),
     field("s3.proxy.password", "s3.proxy.credentials", ValueForm.SECRET, _PROXY),

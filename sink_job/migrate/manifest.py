@@ -57,6 +57,7 @@ ORDER: Final = [
     "s3.pathStyle",
     "s3.credentials",
     "s3.assumeRole",
+    "s3.accelerate",
     "s3.proxy",
     "s3.encryption",
     "s3.acl",

@@ -71,6 +71,12 @@ def _endpoint(draft: Draft) -> None:
         draft.put("s3.endpoint", endpoint, key)
         if endpoint.startswith("http://") and not is_loopback(endpoint):
             draft.put("s3.insecure", True, f"{key} is not encrypted; prefer https://")
+    wan = "s3.wan.mode"
+    if draft.parsed(wan, parse_boolean):
+        if endpoint is None and not path_style:
+            draft.put("s3.accelerate", True, wan)
+        else:
+            draft.different(wan, f"has no effect with {key} or {style}", "remove one of them and write s3.accelerate")
     if path_style is not None:
         draft.put("s3.pathStyle", path_style, style)
     elif endpoint is not None:

@@ -35,6 +35,8 @@ class S3Settings:
     `proxy`: None: that of the environment.
     `attributes`: storage class, ACL and tags of objects, as parameters of CreateMultipartUpload.
     `encryption`: of all that is written, as parameters of PutObject and CreateMultipartUpload.
+    `every_request`: parameters of each request that has them. `accelerate`, `dual_stack`: endpoints of AWS.
+    `anonymous`: requests have no signature.
     `connect_timeout_s`, `read_timeout_s`: maximum time without a response on a connection, not of a whole request.
     """
 
@@ -49,6 +51,10 @@ class S3Settings:
     proxy: ProxySettings | None = None
     attributes: tuple[tuple[str, str], ...] = ()
     encryption: tuple[tuple[str, str | bool], ...] = ()
+    every_request: tuple[tuple[str, str], ...] = ()
+    accelerate: bool = False
+    dual_stack: bool = False
+    anonymous: bool = False
     connect_timeout_s: float = 10.0
     read_timeout_s: float = 60.0
     max_connections: int = 32
@@ -80,6 +86,11 @@ class S3Settings:
             proxy=_proxy(spec, secret_dirs),
             attributes=_attributes(s3),
             encryption=_encryption(s3),
+            every_request=_every_request(s3),
+            accelerate=s3.accelerate,
+            dual_stack=s3.dual_stack,
+            anonymous=s3.anonymous,
+            retry=RetryPolicy(max_elapsed_s=s3.retry_for / 1000),
             prefix="" if s3.assume_role is None else prefixes[0],
         )
 
@@ -112,6 +123,14 @@ def _encryption(spec: "S3Spec") -> tuple[tuple[str, str | bool], ...]:
         "ServerSideEncryption": spec.encryption.type.s3_name,
         "SSEKMSKeyId": spec.encryption.kms_key,
         "BucketKeyEnabled": spec.encryption.bucket_key,
+    }
+    return tuple((name, value) for name, value in found.items() if value is not None)
+
+
+def _every_request(spec: "S3Spec") -> tuple[tuple[str, str], ...]:
+    found = {
+        "RequestPayer": "requester" if spec.requester_pays else None,
+        "ExpectedBucketOwner": spec.expected_bucket_owner,
     }
     return tuple((name, value) for name, value in found.items() if value is not None)
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 from botocore.parsers import ResponseParserError
@@ -101,6 +102,9 @@ class Transport:
         """Sends one request without retries, for use in `persist`. `again`: it is a retry. Raises botocore's errors."""
         self.meter.request(self._names[operation], sent=0 if body is None else len(body), again=again)
         params["Bucket"] = self.settings.bucket
+        if self.settings.every_request:
+            accepted = self._client.meta.service_model.operation_model(self._names[operation]).input_shape.members
+            params.update((name, value) for name, value in self.settings.every_request if name in accepted)
         if key is not None:
             params["Key"] = key
         if body is not None:
@@ -179,6 +183,12 @@ def _client(session: Any, settings: S3Settings) -> Any:
 
 def _created(session: Any, settings: S3Settings, through: Mapping[str, Any]) -> Any:
     """A client with these options of `proxies`."""
+    addressing: Any = {
+        "addressing_style": "path" if settings.path_style else "auto",
+        "payload_signing_enabled": False,
+        "use_accelerate_endpoint": settings.accelerate,
+        "use_dualstack_endpoint": settings.dual_stack,
+    }
     return session.create_client(
         "s3",
         region_name=settings.region,
@@ -195,10 +205,8 @@ def _created(session: Any, settings: S3Settings, through: Mapping[str, Any]) -> 
             retries={"total_max_attempts": 1, "mode": "standard"},
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
-            s3={
-                "addressing_style": "path" if settings.path_style else "auto",
-                "payload_signing_enabled": False,
-            },
+            s3=addressing,
+            **({"signature_version": UNSIGNED} if settings.anonymous else {}),
         ),
     )
 

@@ -196,6 +196,8 @@ class SinkDefaults(SpecModel):
         account = spec.get("serviceAccount")
         if isinstance(account, dict) and (account.get("name") or account.get("annotations")):
             known.pop("credentials", None)
+        if given.get("anonymous") is True:
+            known.pop("credentials", None)
         return _missing(known, given)
 
     def _sizes(self, spec: Json) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from sink_job.api.aws_types import EncryptionType
 
 
 def s3_access_rules() -> Iterator[CelRule]:
-    """The rules of the proxy, of tags and of encryption."""
+    """The rules of the proxy, of tags, of encryption, and of fields that exclude each other."""
     here = "spec.s3"
     yield CelRule(
         f"{here}.proxy.url",
@@ -30,3 +30,19 @@ def s3_access_rules() -> Iterator[CelRule]:
             either(f"!has(self.{name})", f"self.type in {cel_list(types)}"),
             f"{here}.encryption.{name} has no effect with this type, only with {' and '.join(types)}: remove it",
         )
+    for name, conflicts in (
+        ("accelerate", {"endpoint": "!has(self.endpoint)", "pathStyle": "!has(self.pathStyle) || !self.pathStyle"}),
+        ("dualStack", {"endpoint": "!has(self.endpoint)"}),
+        ("anonymous", {"credentials": "!has(self.credentials)", "assumeRole": "!has(self.assumeRole)"}),
+    ):
+        for other, is_absent in conflicts.items():
+            yield CelRule(
+                here,
+                either(f"!self.{name}", is_absent),
+                f"{here}.{name} cannot be combined with {other}: remove one of them",
+            )
+    yield CelRule(
+        here,
+        "!self.accelerate || !self.bucket.contains('.')",
+        f"{here}.accelerate is not possible: AWS accelerates no bucket with a dot in its name; remove it",
+    )

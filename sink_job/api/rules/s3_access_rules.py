@@ -17,6 +17,7 @@ _S3: Final[Path] = ("spec", "s3")
 def check_s3_access(spec: Spec) -> Iterator[FieldError]:
     """The errors of the fields."""
     yield from _encryption(spec)
+    yield from _combinations(spec)
     for key in spec.s3.tags:
         try:
             check_tag_key(key)
@@ -36,3 +37,22 @@ def _encryption(spec: Spec) -> Iterator[FieldError]:
         if is_set and encryption.type not in types:
             message = f"has no effect with the type {encryption.type}, only with {' and '.join(types)}: remove it"
             yield FieldError((*here, name), message, ((*here, "type"),))
+
+
+def _combinations(spec: Spec) -> Iterator[FieldError]:
+    s3 = spec.s3
+    for name, is_set, others in (
+        ("accelerate", s3.accelerate, {"endpoint": s3.endpoint is not None, "pathStyle": s3.path_style}),
+        ("dualStack", s3.dual_stack, {"endpoint": s3.endpoint is not None}),
+        (
+            "anonymous",
+            s3.anonymous,
+            {"credentials": s3.credentials is not None, "assumeRole": s3.assume_role is not None},
+        ),
+    ):
+        for other in (found for found, conflicts in others.items() if is_set and conflicts):
+            message = f"cannot be combined with spec.s3.{other}: remove one of them"
+            yield FieldError((*_S3, name), message, ((*_S3, other),))
+    if s3.accelerate and "." in s3.bucket:
+        message = "is not possible: AWS accelerates no bucket with a dot in its name; remove it"
+        yield FieldError((*_S3, "accelerate"), message, ((*_S3, "bucket"),))

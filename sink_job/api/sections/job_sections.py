@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
-from sink_job.api.aws_types import CannedAcl, StorageClass, TagValue
+from sink_job.api.aws_types import Account, CannedAcl, StorageClass, TagValue
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import (
     IsolationLevel,
@@ -42,7 +42,7 @@ from sink_job.api.rules.reserved_properties import redacted
 from sink_job.api.sections.aws_access import AssumeRoleSpec, EncryptionSpec, ProxySpec
 from sink_job.api.sections.login_section import LoginSpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
-from sink_job.api.units.quantities import DAY, GI, MI, SECOND, Duration, Size
+from sink_job.api.units.quantities import DAY, GI, HOUR, MI, MINUTE, SECOND, Duration, Size
 
 _SAFE_INTEGER = 2**53 - 1
 
@@ -227,6 +227,21 @@ class S3Spec(KeySettings):
         description(key="s3.object.tagging.key.value.pairs", example={"team": "orders"}, max_length=10),
     ] = Field(default_factory=dict)
     """Tags of objects. storageClass, acl and tags are set when an upload starts, and not for ledger and staging."""
+
+    accelerate: Annotated[StrictBool, description(key="s3.wan.mode")] = False
+    """Use the accelerated endpoint of the bucket, which has to be enabled for it; only AWS, without endpoint and
+    pathStyle."""
+    dual_stack: StrictBool = False
+    """Use the endpoint of AWS for IPv6 and IPv4; only AWS, without endpoint."""
+    requester_pays: StrictBool = False
+    """Pay for the requests to a bucket whose owner demands it."""
+    expected_bucket_owner: Annotated[Account | None, description(example="123456789012")] = None
+    """Account that must own the bucket: AWS rejects each request to a bucket of another account."""
+    anonymous: StrictBool = False
+    """Send requests without a signature; without credentials and assumeRole. AWS lets no anonymous client start a
+    multipart upload, so it is for other stores, and for the commands that only read."""
+    retry_for: Annotated[int, Duration(maximum=HOUR)] = 2 * MINUTE
+    """How long a failed request is tried again. 0s: not at all."""
 
     @property
     def allows_http(self) -> bool:

@@ -291,3 +291,12 @@ def test_a_pod_template_that_makes_no_sense_is_left_to_the_parser() -> None:
         assert found.apply({"driver": {"podTemplate": wrong}})["driver"]["podTemplate"] == wrong
         found.applied({"driver": {"podTemplate": wrong}, "s3": wrong})
     assert found.apply(None) is None
+
+
+def test_a_sink_without_signatures_gets_no_credentials() -> None:
+    defaults = SinkDefaults.model_validate({"s3": {"credentials": {"secret": "keys"}, "region": "eu-central-1"}})
+    assert defaults.apply({"s3": {"bucket": "a", "anonymous": True}})["s3"] == {
+        "bucket": "a",
+        "anonymous": True,
+        "region": "eu-central-1",
+    }

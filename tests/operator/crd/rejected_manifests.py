@@ -52,6 +52,20 @@ def _sessions() -> Iterator[tuple[str, list[Changes], str]]:
         yield f"a session of {duration} for AWS Glue", [{"spec.format": of_glue}], message
 
 
+def _exclusive() -> Iterator[tuple[str, list[Changes], str]]:
+    """Fields that exclude each other."""
+    pairs: list[tuple[str, str, object]] = [
+        ("accelerate", "endpoint", "https://store"),
+        ("accelerate", "pathStyle", True),
+        ("dualStack", "endpoint", "https://store"),
+        ("anonymous", "credentials", {"secret": "keys"}),
+        ("anonymous", "assumeRole", _role()),
+    ]
+    for name, other, value in pairs:
+        changes: Changes = {f"spec.s3.{name}": True, f"spec.s3.{other}": value}
+        yield f"{name} with {other}", [changes], f"spec.s3.{name} cannot be combined with {other}"
+
+
 _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
     ("a name of 41 characters", [{"metadata.name": "a" * 41}], "metadata.name is longer than 40 characters"),
     ("a name with a dot", [{"metadata.name": "a.b"}], "metadata.name has a dot"),
@@ -370,6 +384,14 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "spec.errors.deadLetters.prefix begins with a topic",
     ),
     *_sessions(),
+    *_exclusive(),
+    (
+        "acceleration of a bucket with a dot",
+        [{"spec.s3.accelerate": True, "spec.s3.bucket": "a.b"}],
+        "spec.s3.accelerate is not possible",
+    ),
+    ("retries for two hours", [{"spec.s3.retryFor": "2h"}], "spec.s3.retryFor is above"),
+    ("retries without a unit", [{"spec.s3.retryFor": "5"}], "spec.s3.retryFor is not a duration"),
     (
         "a key of KMS without KMS",
         [{"spec.s3.encryption": {"type": "Aes256", "kmsKey": "a"}}],

@@ -108,3 +108,11 @@ def test_the_encryption_of_a_connector_is_written(settings: dict[str, str], encr
 def test_an_unknown_encryption_is_reported() -> None:
     assert "encryption" not in s3_of({"s3.ssea.name": "rot13"})
     assert any("s3.ssea.name" in each for each in findings_of({"s3.ssea.name": "rot13"}))
+
+
+def test_an_accelerated_endpoint_is_taken_over_if_it_is_one_of_aws() -> None:
+    assert s3_of({"s3.wan.mode": "true"})["accelerate"] is True
+    assert "accelerate" not in s3_of({"s3.wan.mode": "false"})
+    both = {"s3.wan.mode": "true", "store.url": "https://minio:9000"}
+    assert "accelerate" not in s3_of(both)
+    assert any("s3.wan.mode" in each for each in findings_of(both))

@@ -125,3 +125,10 @@ def test_attributes_of_objects_are_parameters_of_an_upload_and_need_permissions(
 )
 def test_the_encryption_is_in_parameters_of_requests(fields: dict[str, object], parameters: object) -> None:
     assert S3Settings.of(accepted({"spec.s3.encryption": fields}).spec, {}).encryption == parameters
+
+
+def test_owner_payer_and_retry_time_are_those_of_the_manifest() -> None:
+    fields = {"requesterPays": True, "expectedBucketOwner": "123456789012", "retryFor": "5m"}
+    settings = S3Settings.of(accepted({f"spec.s3.{name}": value for name, value in fields.items()}).spec, {})
+    assert settings.every_request == (("RequestPayer", "requester"), ("ExpectedBucketOwner", "123456789012"))
+    assert settings.retry.max_elapsed_s == 300

@@ -5,8 +5,11 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
 
 import pytest
+from botocore.awsrequest import AWSResponse, HeadersDict
 
 from sink_job.api.errors import (
     InvalidCredentials,
@@ -168,3 +171,53 @@ def test_cancel_retries_ends_a_pause_at_once(settings: S3Settings, store: Script
         s3.cancel_retries()
         with pytest.raises(TransientError):
             put.result(timeout=30)
+
+
+def test_each_request_names_the_expected_owner_and_the_payer_if_it_can(
+    settings: S3Settings, store: ScriptedStore
+) -> None:
+    named = (("RequestPayer", "requester"), ("ExpectedBucketOwner", "123456789012"))
+    store.otherwise = Reply(body="<ListBucketResult></ListBucketResult>", headers={"ETag": '"e"'})
+    s3 = S3Client(dataclasses.replace(settings, every_request=named))
+    s3.put("a", b"")
+    s3.get("a")
+    s3.check_access()
+    s3.abort("a", "u")
+    s3.keeps_versions()
+    s3.close()
+    *objects, versioning = store.received
+    assert {each.headers.get("x-amz-request-payer") for each in objects} == {"requester"}
+    assert "x-amz-request-payer" not in versioning.headers
+    assert {each.headers.get("x-amz-expected-bucket-owner") for each in store.received} == {"123456789012"}
+
+
+def test_anonymous_requests_have_no_signature(settings: S3Settings, store: ScriptedStore) -> None:
+    s3 = S3Client(dataclasses.replace(settings, credentials_dir=None, anonymous=True))
+    s3.put("a", b"content")
+    s3.close()
+    (request,) = store.received
+    assert "authorization" not in request.headers
+
+
+@pytest.mark.parametrize(
+    ("field", "host"),
+    [
+        ("accelerate", "archive.s3-accelerate.amazonaws.com"),
+        ("dual_stack", "archive.s3.dualstack.eu-central-1.amazonaws.com"),
+    ],
+)
+def test_endpoints_of_aws_are_chosen(secret: Path, field: str, host: str) -> None:
+    named: dict[str, Any] = {"bucket": "archive", "region": "eu-central-1", "credentials_dir": secret, field: True}
+    s3 = S3Client(S3Settings(**named))
+    asked: list[str] = []
+
+    def answer(request: Any, **_: object) -> Any:
+        asked.append(urlsplit(request.url).hostname or "")
+        response: Any = AWSResponse(request.url, 200, cast("Any", HeadersDict()), None)
+        response._content = b"<ListBucketResult></ListBucketResult>"
+        return response
+
+    s3._transport._client.meta.events.register("before-send.s3", answer)
+    s3.check_access()
+    s3.close()
+    assert asked == [host]

@@ -52,3 +52,36 @@ def test_a_field_of_another_encryption_is_rejected(fields: dict[str, object], na
 def test_a_key_that_is_none_of_kms_is_rejected() -> None:
     (error,) = spec_errors({"spec.s3.encryption": {"type": "Kms", "kmsKey": "a b"}})
     assert error.startswith('spec.s3.encryption.kmsKey: "a b" is not a key of AWS KMS')
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "value"),
+    [
+        ("accelerate", "endpoint", "https://store"),
+        ("accelerate", "pathStyle", True),
+        ("dualStack", "endpoint", "https://store"),
+        ("anonymous", "credentials", {"secret": "keys"}),
+        ("anonymous", "assumeRole", {"arn": "arn:aws:iam::123456789012:role/archive"}),
+    ],
+)
+def test_fields_that_exclude_each_other_are_rejected(name: str, other: str, value: object) -> None:
+    assert spec_errors({f"spec.s3.{name}": True, f"spec.s3.{other}": value}) == [
+        f"spec.s3.{name}: cannot be combined with spec.s3.{other}: remove one of them"
+    ]
+
+
+def test_a_bucket_with_a_dot_is_not_accelerated() -> None:
+    (error,) = spec_errors({"spec.s3.accelerate": True, "spec.s3.bucket": "a.b"})
+    assert error.startswith("spec.s3.accelerate: is not possible")
+
+
+@pytest.mark.parametrize("owner", ["1", "12345678901a"])
+def test_an_owner_that_is_no_account_is_rejected(owner: str) -> None:
+    (error,) = spec_errors({"spec.s3.expectedBucketOwner": owner})
+    assert error.startswith(f"spec.s3.expectedBucketOwner: {owner} is not the id of an account")
+
+
+def test_requests_are_tried_again_for_at_most_an_hour() -> None:
+    assert accepted({"spec.s3.retryFor": "0s"}).spec.s3.retry_for == 0
+    (error,) = spec_errors({"spec.s3.retryFor": "61m"})
+    assert error == "spec.s3.retryFor: 61m is above the maximum of 1h"
