@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from devtools.s3 import Moto, S3Server, VersityGW, s3_server
 from sink_job.api.errors import UnsupportedStore
 from sink_job.cli.store_checks import Outcome, check_store
+from sink_job.coordinator.context import StopCondition
 from sink_job.s3 import S3Client, S3Settings, Usage, probe_encryption
+from tests.support.sink_fixture import SinkFixture
+from tests.support.synthetic_log import SyntheticLog
 
 pytestmark = pytest.mark.data
+
+CAUGHT_UP = StopCondition(until_caught_up=True)
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/archive"
 KMS = (("ServerSideEncryption", "aws:kms"), ("SSEKMSKeyId", KEY), ("BucketKeyEnabled", True))
@@ -78,3 +84,25 @@ def test_without_an_encryption_nothing_is_written(gateway: VersityGW, encrypted:
     s3 = encrypted(gateway)
     probe_encryption(s3, "topics/_s3sink/b/")
     assert s3.meter.snapshot() == Usage()
+
+
+def test_a_sink_encrypts_objects_ledger_and_staging_and_gives_attributes_to_objects_alone(
+    moto: S3Server, tmp_path: Path
+) -> None:
+    plain = SinkFixture.new(moto.endpoint, tmp_path)
+    settings = dataclasses.replace(plain.settings, encryption=KMS[:2], attributes=(("StorageClass", "STANDARD_IA"),))
+    sink = dataclasses.replace(plain, settings=settings)
+    section = {"type": "Kms", "kmsKey": KEY}
+    s3 = {"bucket": sink.bucket, "endpoint": sink.endpoint, "region": "us-east-1", "pathStyle": True}
+    spec = {"s3": {**s3, "encryption": section, "storageClass": "StandardIa"}}
+    sink.run(SyntheticLog(records=25), CAUGHT_UP, flush_size=10, spec=spec)
+    server = moto.client()
+    keys = [each["Key"] for each in server.list_objects_v2(Bucket=sink.bucket)["Contents"]]
+    heads = {key: server.head_object(Bucket=sink.bucket, Key=key) for key in keys}
+    assert {(head.get("ServerSideEncryption"), head.get("SSEKMSKeyId")) for head in heads.values()} == {
+        ("aws:kms", KEY)
+    }
+    objects = {key for key in keys if "/_s3sink/" not in key}
+    assert len(objects) == 2
+    assert any("/staging/" in key for key in keys)
+    assert {key for key, head in heads.items() if head.get("StorageClass") == "STANDARD_IA"} == objects
