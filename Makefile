@@ -90,7 +90,7 @@ mutate: setup ## defects in the protocol's code: which level of the tests finds 
 lint: setup ## ruff, mypy --strict, import-linter, replaced words, and whether the CRD is what the models make
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
+	@$(BIN)/python -m tools.type_check
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/check_words.py
 	@$(BIN)/python -m s3sink_operator.crd --check $(CRD) $(CHARTS_CRD)
