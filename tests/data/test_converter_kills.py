@@ -13,7 +13,6 @@ import pytest
 
 from devtools.schema_registry.server import schema_registry
 from sink_job.api.enums import ConverterType, OutputFormat
-from sink_job.api.parser import load_sink
 from sink_job.coordinator.schemas import schema_resolver
 from sink_job.ledger.schemas.field_ids import LedgerFieldIds
 from sink_job.ledger.schemas.object_schemas import ObjectSchemas
@@ -22,6 +21,7 @@ from tests.support.memory_sink import MemorySinkFixture
 from tests.support.registry import registry_client
 from tests.support.schema_log import UNKNOWN, SchemaLog, schemas_of, seed, settings
 from tests.support.sink_fixture import manifest
+from tests.support.synthetic_log import sink_of_text
 
 pytestmark = pytest.mark.data
 
@@ -95,7 +95,7 @@ class Kills:
             max_records=2,
             errors={"tolerance": "All"},
         )
-        fixture.sink = load_sink(manifest("archive", "http://127.0.0.1:9", **given))
+        fixture.sink = sink_of_text(manifest("archive", "http://127.0.0.1:9", **given))
         return fixture
 
     def run(self, fixture: MemorySinkFixture) -> None:

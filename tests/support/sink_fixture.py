@@ -18,7 +18,6 @@ from devtools.faults.s3_proxy import FaultProxy
 from devtools.processes import wait_until
 from devtools.s3 import credentials_secret, s3_client
 from sink_job.api.errors import SinkError
-from sink_job.api.parser import load_sink
 from sink_job.api.report import ResetReport
 from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.coordinator.context import StopCondition
@@ -31,7 +30,14 @@ from sink_job.s3 import S3Client, S3Settings, connect
 from sink_job.verify.evidence import collect_evidence
 from sink_job.verify.results import PartitionResult
 from tests.support.forked import forkserver
-from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, SyntheticLog, loopback_settings, new_coordinator
+from tests.support.synthetic_log import (
+    CLOCK_MS,
+    FileConsumerGroup,
+    SyntheticLog,
+    loopback_settings,
+    new_coordinator,
+    sink_of_text,
+)
 
 
 def manifest(bucket: str, endpoint: str, **given: Any) -> str:
@@ -112,7 +118,7 @@ class SinkFixture:
 
     def ledger_access(self, **given: Any) -> LedgerAccess:
         """The access of a command to this sink's ledger."""
-        sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
+        sink = sink_of_text(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
         root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
         owner = Owner("function", sink.namespace, sink.name, sink.sink_id)
         clock, store_clock = given.get("clock") or (lambda: CLOCK_MS), given.get("store_clock") or (lambda: None)
@@ -130,13 +136,13 @@ class SinkFixture:
         reset |= {"partitions": at} if at else {}
         reset |= {"timestamp": given.pop("timestamp")} if "timestamp" in given else {}
         request = OffsetResetSpec.model_validate(reset)
-        sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
+        sink = sink_of_text(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
         admin = FileConsumerGroup(log, self.folder / "group.json")
         return OffsetResetter(sink, self.ledger_access(**given), admin, request).run()
 
     def verify(self, log: SyntheticLog, **given: Any) -> list[PartitionResult]:
         """`s3sink verify`."""
-        sink = load_sink(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
+        sink = sink_of_text(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
         return collect_evidence(sink, self.s3, FileConsumerGroup(log, self.folder / "group.json")).results()
 
     def start(self, log: SyntheticLog, goal: StopCondition, **given: Any) -> ForkedDriver:

@@ -18,13 +18,12 @@ import pytest
 from devtools.simulation.containers import CODECS, SCHEMAS
 from devtools.simulation.executors import without_threads
 from devtools.simulation.run import tiny_sizes
-from sink_job.api.parser import load_sink
 from sink_job.ledger.schemas.object_schemas import ObjectSchemas
 from sink_job.ledger.schemas.schema_table import LedgerSchemas
 from sink_job.registry.client import open_schemas
 from tests.support.memory_sink import MemorySinkFixture
 from tests.support.sink_fixture import manifest
-from tests.support.synthetic_log import FileConsumerGroup, SyntheticLog
+from tests.support.synthetic_log import FileConsumerGroup, SyntheticLog, sink_of_text
 
 CASES = [
     *(("Json", codec) for codec in ("None", "Gzip", "Zstd")),
@@ -92,7 +91,7 @@ class Sink:
             "spec": {"format": chosen},
             **more,
         }
-        self.memory.sink = load_sink(manifest("archive", "http://127.0.0.1:9", **given))
+        self.memory.sink = sink_of_text(manifest("archive", "http://127.0.0.1:9", **given))
         self.effects = 0
 
     def run(self, before: Callable[[int], None] = lambda effect: None) -> None:
