@@ -20,7 +20,7 @@ import msgspec
 from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator.committer import SNAPSHOT_INTERVAL_RECORDS
+from sink_job.coordinator.context import SNAPSHOT_INTERVAL_RECORDS
 from sink_job.ledger.staging import new_prefix
 from sink_job.ledger.state import (
     Extent,

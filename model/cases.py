@@ -31,6 +31,9 @@ BACKWARD = Case(records=3, drivers=1, rounds=(1,), paths="clock", clocks=(0, 1, 
 GROWING = Case(records=3, part=1, rounds=(1,), snapshot_every=1)
 """One upload that gets a part in each round and stays open while older records are dropped."""
 
+TOPIC = Case(records=2, rounds=(2,), paths="rejected", topic=True)
+"""A record, and a dead letter for a topic."""
+
 SHARED = Case(records=4, drivers=1, paths="data", scope="object", apart=True)
 """Two partitions with staged remainders in one staging object, which they release at different times."""
 
@@ -75,6 +78,10 @@ QUICK = {
         records=3, rounds=(3,), drivers=1, paths="unknown", faults=("vanish",)
     ),
     "two drivers and dead letters": replace(SMALL, paths="unknown"),
+    "two drivers and a dead-letter topic": TOPIC,
+    "a dead-letter topic and a lost upload": replace(TOPIC, drivers=1, faults=("vanish",)),
+    "a dead-letter topic whose number expires": replace(TOPIC, faults=("number expires",)),
+    "a dead-letter topic and a discard": replace(TOPIC, commands=(DISCARD,)),
     "a discard": replace(DISCARDED, records=2, verified=True),
     "a reset": replace(RESETTING, verified=True),
     "a reset that a driver sleeps through": replace(SLEEPER, verified=True),
@@ -93,6 +100,7 @@ LARGE = {
     "cleaning up before publishing": Case(records=3, snapshot_every=1, cleans_first=True),
     "both drivers starting": Case(records=2, snapshot_every=1, claiming=True),
     "three drivers": replace(TINY, drivers=3),
+    "three records and a dead-letter topic": replace(TOPIC, records=3),
     "staged remainders that are merged": Case(records=4, part=3, chain=1),
     "two drivers and two partitions that share staging objects": replace(
         SHARED, records=3, drivers=2, faults=("staging lost",)
@@ -223,6 +231,14 @@ OMISSIONS = [
     Omission(("reset.same-request",), "reported", replace(AGAIN, commands=(RESET, LATEST))),
     Omission(("reset.commit-metadata",), "duplicate", replace(SLEEPER, faults=("moved", "completion reply lost"))),
     Omission(("reset.readers",), "duplicate", replace(SLEEPER, faults=("moved", "completion reply lost"))),
+    Omission(("topic.before-acknowledgement",), "lost", TOPIC),
+    Omission(("topic.one-transaction",), "duplicate", TOPIC),
+    Omission(("topic.fences",), "duplicate", TOPIC),
+    Omission(("topic.read-after-start",), "duplicate", TOPIC),
+    Omission(("topic.reads-again",), "duplicate", TOPIC),
+    Omission(("topic.searches",), "duplicate", replace(TOPIC, faults=("number expires",))),
+    Omission(("topic.not-beside-lost",), "lost", replace(TOPIC, drivers=1, rounds=(2,), faults=("vanish",))),
+    Omission(("topic.left-to-driver",), "lost", replace(TOPIC, commands=(DISCARD,))),
     Omission(("discard.rewinds",), "lost", replace(DISCARDED, inherits="open")),
     Omission(("discard.scope-object",), "conflict", PATHS),
 ]

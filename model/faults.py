@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model import generations
+from model import generations, topic
 from model.model_state import FOREIGN, Case, Late, ModelState, Upload
 from model.search import Step
 from model.writing import put_part
@@ -80,7 +80,13 @@ def _record_lost(case: Case, model: ModelState) -> Steps:
             yield Step(f"record {number} is lost", model.after("record lost")._replace(records=left))
 
 
+def _number_expires(case: Case, model: ModelState) -> Steps:
+    """Kafka expires the number that is committed with dead letters."""
+    yield Step("the number of the topic expires", model.after("number expires")._replace(number=topic.UNREAD))
+
+
 _HAPPEN = {
+    "number expires": _number_expires,
     "record lost": _record_lost,
     "vanish": _vanish,
     "staging lost": _staging_lost,

@@ -1,6 +1,7 @@
 """What must hold in every state, by name.
 
-duplicate             no record is in two objects of a generation or of a directory
+duplicate             no record is in two objects of a generation or of a directory, and no dead letter twice in the
+                      topic
 wrong key             an object's key contains the offset of its first record
 lost                  a driver that is done has made every record visible, from the start of its generation on
 group ahead           the group's offset is never above the visible records of the generation that committed it, unless
@@ -28,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from model import generations, ledger
+from model import generations, ledger, topic
 from model.model_state import FOREIGN, Case, Driver, ModelState, checksum, directory_of, first_of
 from model.rounds import loses
 from model.starting import is_fenced, orphans
@@ -52,6 +53,8 @@ def broken(case: Case, model: ModelState) -> Broken:
     missing = [n for n in range(offset_ranges[committing].start, model.group) if str(n) not in copied[committing]]
     if missing and not model.group_is_foreign:
         yield "group ahead", f"the group's offset is {model.group}, but {missing} are not visible"
+    if case.topic:
+        yield from topic.broken(case, model)
     if case.commands:
         yield from _generations(case, model, offset_ranges, copied)
     true = ledger.truth(model.records, model.snapshots)
@@ -160,6 +163,8 @@ def _done(case: Case, model: ModelState, d: Driver, records: str, start: int) ->
         yield "lost", f"{d.name} is done, but only {sorted(records)} are visible"
     if case.commands and not case.verified:
         yield from _verified(case, model)
+    if case.topic:
+        yield from topic.lost(case, model, d)
     left = _orphans(case, model, d.epoch)
     if left:
         yield "orphans", f"{d.name} is done, but no clean-up ever removes {', '.join(left)}"

@@ -39,6 +39,7 @@ class Case:
     paths           how records are divided into paths: `one`; `data` (even and odd); `clock` (the path is the round's
                     clock, and each driver has its own); `rejected` (odd ones are dead letters); `unknown` (the same,
                     because their schema ids are unknown until a rebuild)
+    topic           dead letters are produced to a topic, too
     schemas         the schemas of records: `none`; `data` (even and odd). Each has an open object of its own
                     (`schemaCompatibility: Separate`)
     clocks          the host's clock at the round that starts with each offset; empty: each driver has its own clock
@@ -68,6 +69,7 @@ class Case:
     part: int = 2
     rounds: tuple[int, ...] = (1, 2)
     paths: str = "one"
+    topic: bool = False
     schemas: str = "none"
     scope: str = "partition"
     chain: int = 2
@@ -135,6 +137,8 @@ class Driver(NamedTuple):
 
     `state` is the ledger state that the driver holds; `visible` are the keys that it has observed to be complete since.
     `then` is the next position after the current work. `generation` is the one that a command read at its first check.
+    `producer` is the epoch of its producer of dead letters (0: not started), `number` the number that it has read,
+    `found` what a search has found in the topic, `unproduced` what it has acknowledged too early.
     """
 
     name: str
@@ -153,6 +157,10 @@ class Driver(NamedTuple):
     closing: tuple[ObjectId, ...] = ()
     recorded: int = 0
     generation: int = 0
+    producer: int = 0
+    number: int = -1
+    found: str = ""
+    unproduced: str = ""
 
 
 class ModelState(NamedTuple):
@@ -161,7 +169,9 @@ class ModelState(NamedTuple):
 
     An object carries its generation, an intent its settings. `group_metadata` is the metadata of the group's offset;
     `group_is_foreign` holds while the last commit is a forward commit of another program. `resets` are the nonces of
-    the resets that were carried out. A step that breaks an invariant sets `breach` (invariant, message).
+    the resets that were carried out. `topic` are the dead letters in their topic, `number` the number of the ledger
+    that is committed with them, and `producer` the epoch of the newest producer. A step that breaks an invariant sets
+    `breach` (invariant, message).
     """
 
     records: tuple[tuple[int, Interned[Record]], ...] = ()
@@ -180,6 +190,9 @@ class ModelState(NamedTuple):
     late: tuple[Late, ...] = ()
     faults: tuple[str, ...] = ()
     breach: tuple[str, str] | None = None
+    topic: str = ""
+    number: int = 0
+    producer: int = 0
 
     @property
     def now(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from model import commands, faults, ledger, publishing, rounds, snapshots, starting
+from model import commands, faults, ledger, publishing, rounds, snapshots, starting, topic
 from model.model_state import COMMANDS, Case, Driver, ModelState
 from model.search import Step
 
@@ -34,6 +34,7 @@ PROGRAM: dict[str, Callable[[Case, ModelState, Driver], Iterator[Step[ModelState
     "head unusable": publishing.head,
     "lost": publishing.lost,
     "commit": publishing.commit,
+    "commit number": topic.commit_number,
     "done": starting.after_done,
     "requested": commands.requested,
     "check again": commands.check_again,

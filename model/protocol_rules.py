@@ -1,4 +1,4 @@
-"""The rules of promises P2, P4, P5, P6, P9, P10 and of ADR 5 that a model can check. Each can be omitted.
+"""The rules of promises P2, P4, P5, P6, P9, P10, of ADR 5 and of ADR 47 that a model can check. Each can be omitted.
 
 The id of a rule is `promise.name`; the text is the wording of the promise. If a rule is omitted, the drivers of the
 model act as an implementation would that does not know the rule.
@@ -91,6 +91,15 @@ PROTOCOL_RULES = {
     "reset.same-request": "A different request with a nonce that was used is rejected.",
     "reset.commit-metadata": "Commits carry their generation.",
     "reset.readers": "Readers follow the group's offset only in the generation that committed it and in earlier ones.",
+    # ADR 47: the dead-letter topic
+    "topic.before-acknowledgement": "Dead letters are in the topic before the ledger acknowledges their object.",
+    "topic.one-transaction": "One transaction has the dead letters and the number of the ledger.",
+    "topic.fences": "A producer fences the earlier ones of the ledger.",
+    "topic.read-after-start": "A driver reads the number after the start of its producer.",
+    "topic.reads-again": "A driver that was fenced by Kafka reads the number again.",
+    "topic.searches": "If the number has expired, the driver searches the topic for its own dead letters.",
+    "topic.not-beside-lost": "The record of a rebuild acknowledges no dead-letter object before its transaction.",
+    "topic.left-to-driver": "A command leaves dead letters that may not be in the topic to a driver.",
     # ADR 5: discard-open
     "discard.rewinds": "A topic-partition with open objects goes back to the first offset that is in no object.",
     "discard.scope-object": "If later objects are closed, the open ones keep their records and lose their bytes.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from model import ledger, rounds
+from model import ledger, rounds, topic
 from model.model_state import COMMANDS, FOREIGN, Case, Driver, ModelState, Plan, checksum, content_of
 from model.rounds import check_needless, clock, fenced, intend, staging_name
 from model.search import Step
@@ -27,10 +27,16 @@ def idle(case: Case, model: ModelState, d: Driver) -> Steps:
 
 def publish(case: Case, model: ModelState, d: Driver) -> Steps:
     """Completes objects that are not visible yet, in any order; acknowledges them; then commits the offsets."""
+    if topic.leaves_to_driver(case, d):
+        yield Step(f"{d.name} leaves dead letters to a driver: rejects", model.with_driver(_rejects(d)))
+        return
     todo = [o for o in ledger.pending(d.state).values() if o.key not in d.visible]
     for o in todo:
         yield from _complete(case, model, d, o)
     if todo:
+        return
+    if d.name not in COMMANDS and topic.missing(case, d):
+        yield from topic.produce(case, model, d)
         return
     early = d.visible if not case.rules.enforce("p5.acknowledged-first") else ()
     offset = ledger.to_commit(d.state, early)
@@ -149,6 +155,8 @@ def lost(case: Case, model: ModelState, d: Driver) -> Steps:
     label = f"{d.name} rebuilds {o.key} as {closed.upload}"
     d = d._replace(key="", started=d.started + 1)
     seen = d.visible if rules.enforce("p9.observed-visible") else ledger.pending(d.state)
+    if rules.enforce("topic.not-beside-lost"):
+        seen = tuple(key for key in seen if key not in {each.key for each in topic.dead_letters(case, d)})
     if rules.enforce("p2.replacing-record"):
         gone = (*seen, o.key) if closed.key != o.key else seen
         body = ledger.step(d.state, driver=d.name, epoch=d.epoch, closed=[closed], acknowledged=gone)
@@ -163,6 +171,7 @@ def acknowledge(case: Case, model: ModelState, d: Driver) -> Steps:
     afterwards."""
     if d.visible and (d.name not in COMMANDS or case.rules.enforce("reset.acknowledged")):
         body = ledger.step(d.state, driver=d.name, epoch=d.epoch, acknowledged=d.visible)
+        d = topic.acknowledging(case, d)
         yield Step(f"{d.name} has published everything", model.with_driver(d._replace(at="record", plan=Plan(body))))
     else:
         yield Step(f"{d.name} has nothing to publish", model.with_driver(_continues(d)))

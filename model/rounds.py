@@ -261,6 +261,7 @@ def loses(case: Case) -> bool:
         "group set forward",
         "group set back",
         "late intent",
+        "number expires",
     }
     return not set(case.faults) <= harmless
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from devtools.simulation import containers, registry
 from devtools.simulation.client import CALL_FAULTS, CONDITIONAL_FAULTS
-from devtools.simulation.dead_letters import DEAD_LETTERS
+from devtools.simulation.dead_letters import DEAD_LETTERS, TOPIC
 from devtools.simulation.successors import SINK_ID, name_of
 from sink_job.api.parser import parse_sink
 from sink_job.api.spec import Sink
@@ -59,6 +59,7 @@ TRAITS = (
     "lying-registry",
     "lost-uploads",
     "dead-letters",
+    "dead-letter-topic",
 )
 """Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
@@ -69,7 +70,8 @@ schemaCompatibility. `registry-faults`: the registry is down, slow, 403, late wi
 `other-ledger`: a sink that takes over has a ledger of its own, which continues after the objects of the other one.
 `lying-registry`, `lost-uploads`: after the faults a driver copies everything. Then a registry lies about every id of
 which the ledger has a copy, to a driver that reads more records; and the uploads of the open objects are lost.
-`dead-letters`: bad records are in dead-letter objects; only with `bad-records`."""
+`dead-letters`: bad records are in dead-letter objects; only with `bad-records`. `dead-letter-topic`: in a topic, too,
+or in the topic alone; only with `dead-letters`, and not with `take-over`."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *CONDITIONAL_FAULTS, *TRAITS)
 
@@ -166,6 +168,8 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
         features.add("bad-records")
     elif "bad-records" not in features:
         features.discard("dead-letters")
+    if "dead-letters" not in features or "take-over" in features:
+        features.discard("dead-letter-topic")
     if features >= {"take-over", "other-ledger"}:
         features.difference_update(NOT_WITH_OTHER_LEDGER)
     topics = ["log", "other"][: rng.choice((1, 1, 2))]
@@ -197,7 +201,7 @@ def _manifest(config: SimulationConfig, rng: random.Random) -> dict[str, Any]:
     partitioner = _partitioner(rng)
     kafka: dict[str, Any] = {"bootstrapServers": "127.0.0.1:9", "groupId": "group"}
     if config.has("pattern"):
-        kafka["topicsPattern"] = ".*"
+        kafka["topicsPattern"] = f"(?!{TOPIC}$).*" if config.has("dead-letter-topic") else ".*"
     else:
         kafka["topics"] = sorted(config.partitions)
     if config.latest:
@@ -219,9 +223,17 @@ def _manifest(config: SimulationConfig, rng: random.Random) -> dict[str, Any]:
     if config.has("bad-records"):
         spec["errors"] = {"tolerance": "All", "onNullValue": "Ignore"}
     if config.has("dead-letters"):
-        spec["errors"]["deadLetters"] = {"prefix": DEAD_LETTERS}
+        spec["errors"]["deadLetters"] = dead_letters_of(config)
     head = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": {"name": "sink", "namespace": "default"}}
     return {**head, "spec": spec}
+
+
+def dead_letters_of(config: SimulationConfig) -> dict[str, Any]:
+    """The section of the manifest: every third seed has a topic alone, every fifth has no transactions."""
+    if not config.has("dead-letter-topic"):
+        return {"prefix": DEAD_LETTERS}
+    found = {"topic": TOPIC} if config.seed % 3 == 0 else {"topic": TOPIC, "prefix": DEAD_LETTERS}
+    return found | ({"delivery": "AtLeastOnce"} if config.seed % 5 == 4 else {})
 
 
 def _compression(config: SimulationConfig, rng: random.Random) -> str:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 
+from sink_job.api.spec import Sink
 from sink_job.arrow.arrays import Indices
-from sink_job.ledger.state import SourceRange
+from sink_job.coordinator import committer
+from sink_job.coordinator.context import CoordinatorContext
+from sink_job.coordinator.dead_letters import producer
+from sink_job.coordinator.dead_letters.producer import DeadLetterProducer
+from sink_job.engine.dead_letter_topic import DeadLetterTopic
+from sink_job.ledger.state import LedgerState, SourceRange
+from sink_job.ledger.store import Ledger
 from sink_job.writer.dead_letter_object import DeadLetterObject
 from sink_job.writer.dead_letters import DeadLetterLines, DeadLetterSources
 from sink_job.writer.record_pipeline import RejectedRow
@@ -69,6 +77,49 @@ def waiting_dead_letters_forgotten() -> Patches:
     return [patch.object(DeadLetterObject, "take_before", take_before)]
 
 
+def missing_dead_letters_not_produced() -> Patches:
+    """A driver assumes that everything which the ledger has listed before its start is in the topic."""
+
+    def number(self: DeadLetterProducer, topic: str, state: LedgerState) -> int | None:
+        return self._numbers.setdefault(topic, state.number)
+
+    return [patch.object(DeadLetterProducer, "_number", number)]
+
+
+def own_transactional_id_of_each_driver() -> Patches:
+    """A driver does not fence the producer of an earlier one."""
+    original = producer.dead_letter_topic
+
+    def dead_letter_topic(sink: Sink, context: CoordinatorContext, ledger: Ledger) -> DeadLetterTopic:
+        def named(name: str, transactions: bool) -> DeadLetterTopic:
+            assert context.dead_letter_topic is not None
+            return context.dead_letter_topic(f"{name}-{context.attempt}", transactions)
+
+        return original(sink, replace(context, dead_letter_topic=named), ledger)
+
+    return [patch.object(producer, "dead_letter_topic", dead_letter_topic)]
+
+
+def expired_number_not_searched() -> Patches:
+    """A driver without a committed number assumes that nothing is in the topic."""
+    return [patch.object(DeadLetterProducer, "_search", lambda self, topic, objects: frozenset())]
+
+
+def dead_letters_acknowledged_beside_lost_objects() -> Patches:
+    """The record of a rebuild acknowledges dead-letter objects whose records are not in the topic."""
+    return [patch.object(committer, "objects_for_topics", lambda state: {})]
+
+
+TOPIC_MUTATIONS: dict[str, Callable[[], Patches]] = {
+    each.__name__: each
+    for each in (
+        missing_dead_letters_not_produced,
+        own_transactional_id_of_each_driver,
+        expired_number_not_searched,
+        dead_letters_acknowledged_beside_lost_objects,
+    )
+}
+
 DEAD_LETTER_MUTATIONS: dict[str, Callable[[], Patches]] = {
     each.__name__: each
     for each in (
@@ -77,4 +128,4 @@ DEAD_LETTER_MUTATIONS: dict[str, Callable[[], Patches]] = {
         dead_letters_stay_open,
         waiting_dead_letters_forgotten,
     )
-}
+} | TOPIC_MUTATIONS

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
 from devtools.simulation.registered_objects import Source
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.engine.dead_letter_topic import DeadLetter
 from sink_job.ledger.state import ClosedObject
 
 DEAD_LETTERS = "rejected"
 """The first element of the keys of dead-letter objects."""
+
+TOPIC = "dead-letters"
+"""The topic for dead letters."""
 
 
 def is_dead_letters(key: str) -> bool:
@@ -22,10 +27,36 @@ def is_dead_letters(key: str) -> bool:
 
 
 @dataclass
+class TopicAccount:
+    """What has to be in the dead-letter topic, by generation. `repeats`: a record may be there several times.
+    `alone`: rejected records are in no object beside it."""
+
+    repeats: bool = False
+    alone: bool = False
+    produced: dict[int, dict[TopicPartition, set[int]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(set))
+    )
+    stored: dict[int, dict[TopicPartition, set[int]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(set))
+    )
+    """The records whose bytes are in objects of the ledger's folder."""
+
+    def takes(self, generation: int, letter: DeadLetter, source: Source, value: bytes) -> str | None:
+        """What is wrong with a record of the topic; None if nothing is."""
+        found = self.produced[generation][source.tp]
+        is_repeated = source.offset in found
+        found.add(source.offset)
+        if is_repeated and not self.repeats:
+            return f"{letter.id} is in the topic twice"
+        return None if letter.value == value else f"{letter.id} has the value {letter.value!r} and not {value!r}"
+
+
+@dataclass
 class DeadLetterAccount:
     """The rejected records of a run."""
 
     _values: dict[tuple[TopicPartition, int], tuple[Source, bytes]] = field(default_factory=dict)
+    topic: TopicAccount | None = None
 
     def produced(self, source: Source, value: bytes) -> None:
         self._values[source.tp, source.offset] = source, value
@@ -33,6 +64,11 @@ class DeadLetterAccount:
     def has(self, tp: TopicPartition, offset: int) -> bool:
         """Whether the record has to be in a dead-letter object."""
         return (tp, offset) in self._values
+
+    def of_letter(self, letter: DeadLetter) -> tuple[Source, bytes]:
+        """The record of a dead letter. Raises KeyError for one that is none of the run."""
+        _, topic, partition, offset = letter.id.split("/")
+        return self._values[TopicPartition(topic, int(partition)), int(offset)]
 
     def sources(self, body: bytes) -> list[Source]:
         """The records of an object. Raises KeyError for a line that is none of them."""

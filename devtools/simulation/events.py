@@ -185,7 +185,7 @@ class Events:
         time = simulation.scheduler.now + (rng.randrange(-7_200_000, 7_200_000) if config.scattered_times else 0)
         log.times[offset] = time
         bad = rng.random() if config.has("bad-records") else 1.0
-        if bad < 0.1:
+        if bad < (0.3 if config.has("dead-letter-topic") else 0.1):
             log.values[offset] = value = None if bad < 0.05 else b"{not json"
             if value is not None and config.has("dead-letters"):
                 simulation.oracle.rejected(Source(tp, offset, time, ""), value)
@@ -271,6 +271,7 @@ class Events:
     def _group_forgotten(self, actor: Actor) -> None:
         if self._simulation.oracle.current.starts:
             self._simulation.kafka.group.clear()
+            self._simulation.topics.numbers.clear()
             self._simulation.trace("Kafka expires the group's offsets")
 
     # -- the bucket --------------------------------------------------------------------------------------------------

@@ -58,6 +58,10 @@ class SimulatedAdmin:
         self._trace = trace
         self._draw = draw
 
+    def request(self, what: str) -> None:
+        """A request of another client. Raises TransientError if Kafka does not reply in time."""
+        self._step(what)
+
     def _step(self, what: str) -> None:
         actor = self._scheduler.current
         self._scheduler.step()

@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import msgspec
 
-from devtools.simulation.dead_letter_mutations import DEAD_LETTER_MUTATIONS
+from devtools.simulation.dead_letter_mutations import DEAD_LETTER_MUTATIONS, TOPIC_MUTATIONS
 from devtools.simulation.runner import FailedCase, new_cases, run_case
 from devtools.simulation.store import SimulatedStore
 from sink_job.api.errors import LedgerFenced
@@ -421,7 +421,11 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
 
 INCLUDE = {
     **dict.fromkeys(DEAD_LETTER_MUTATIONS, ("dead-letters",)),
+    **dict.fromkeys(TOPIC_MUTATIONS, ("dead-letters", "dead-letter-topic")),
     "accepted_records_rebuilt_as_dead_letters": ("dead-letters", "lifecycle"),
+    "own_transactional_id_of_each_driver": ("dead-letters", "dead-letter-topic", "sleep", "second-driver"),
+    "expired_number_not_searched": ("dead-letters", "dead-letter-topic", "group-forgotten", "kill"),
+    "dead_letters_acknowledged_beside_lost_objects": ("dead-letters", "dead-letter-topic", "lifecycle", "kill"),
     "no_listing_after_the_claim": ("slow-records", "second-driver"),
     "committed_without_a_check": ("group-back",),
     "committed_before_acknowledged": ("eager-reader", "kill"),
@@ -464,7 +468,8 @@ EXCLUDE = {
 def search(name: str, runs: int, base: int = 0) -> tuple[int, FailedCase] | None:
     """The number of runs until the defect is found, and its failure; None if `runs` do not find it."""
     include = INCLUDE.get(name, ())
-    excluded = {"containers", "inference", "registry", "take-over", "lost-uploads", "dead-letters"} - set(include)
+    rare = {"containers", "inference", "registry", "take-over", "lost-uploads", "dead-letters", "dead-letter-topic"}
+    excluded = rare - set(include)
     excluded |= set(EXCLUDE.get(name, ()))
     for number, case in enumerate(new_cases(base, runs, excluded, include), start=1):
         with ExitStack() as stack:

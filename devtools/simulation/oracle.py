@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +24,10 @@ from devtools.simulation.registered_objects import RegisteredObjects, Source
 from devtools.simulation.single_write import SingleWrite
 from devtools.simulation.successors import Successors
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.engine.dead_letter_topic import DeadLetter
 from sink_job.ledger.state import ClosedObject, LedgerState, Record, without_audit
 from sink_job.ledger.transitions import apply
+from sink_job.records.batch import DEAD_LETTERS as PATH
 
 _MARK = re.compile(r"generation ([0-9]+), ledger s3://.+")
 _FILE = re.compile(r"([A-Za-z0-9._-]+)\+([0-9]+)\+([0-9]+)(?:\.json(?:\.gz|\.zst)?|\.avro|(?:\.[a-z0-9]+)?\.parquet)")
@@ -138,8 +140,30 @@ class Oracle:
 
     def is_copied(self, tp: TopicPartition, offset: int) -> bool:
         """Whether the record was visible in the current generation; records before its start count as copied."""
-        start = self.current.starts.get(tp)
-        return start is not None and (offset < start or offset in self.current.seen[tp])
+        start, topic = self.current.starts.get(tp), self.dead_letters.topic
+        is_stored = topic is not None and offset in topic.stored[self.current.number][tp]
+        return start is not None and (offset < start or is_stored or offset in self.current.seen[tp])
+
+    def in_topic(self, records: Sequence[DeadLetter]) -> None:
+        """Handles records that are visible in the dead-letter topic: each once in a generation."""
+        topic, generation = self.dead_letters.topic, self.current
+        assert topic is not None, "the run has a dead-letter topic"
+        for letter in records:
+            source, value = self.dead_letters.of_letter(letter)
+            difference = topic.takes(generation.number, letter, source, value)
+            if difference is not None:
+                self.fail(Violation("dead letters", difference))
+            if source.offset not in self._recorded(source.tp):
+                self.fail(Violation("dead letters", f"{letter.id} is produced, and no record lists it"))
+            if topic.alone:
+                generation.seen[source.tp].add(source.offset)
+
+    def is_published(self, generation: Generation, tp: TopicPartition, offset: int) -> bool:
+        """Whether a record is visible in all places where it has to be."""
+        topic = self.dead_letters.topic
+        needs = topic is not None and self.dead_letters.has(tp, offset)
+        is_there = not needs or (topic is not None and offset in topic.produced[generation.number][tp])
+        return offset in generation.seen[tp] and is_there
 
     @property
     def lost_records(self) -> bool:
@@ -173,8 +197,10 @@ class Oracle:
         """The first record that was never visible in the generation; None if there is none."""
         records = self.accepted[tp]
         index = generation.frontier.get(tp, 0)
-        start, seen, dropped = generation.starts[tp], generation.seen[tp], self.dropped[tp]
-        while index < len(records) and (records[index] < start or records[index] in seen or records[index] in dropped):
+        start, dropped = generation.starts[tp], self.dropped[tp]
+        while index < len(records) and (
+            records[index] < start or self.is_published(generation, tp, records[index]) or records[index] in dropped
+        ):
             index += 1
         generation.frontier[tp] = index
         return records[index] if index < len(records) else None
@@ -301,6 +327,10 @@ class Oracle:
     def completed(self, key: str, body: bytes) -> None:
         """Handles a completion: an object becomes visible."""
         if "/_s3sink/" in f"/{key}":
+            if self.dead_letters.topic is not None and key in self._closed:
+                sources = self.dead_letters.sources(body)
+                stored = self.dead_letters.topic.stored[self.current.number][sources[0].tp]
+                stored.update(source.offset for source in sources)
             return
         generation = self.named.get(key)
         if generation is None:
@@ -332,6 +362,11 @@ class Oracle:
             difference = self.registered.difference(key, body, settings, generation)
             if difference is not None:
                 self.fail(Violation("schema", f"{key}: {difference}"))
+
+    def _recorded(self, tp: TopicPartition) -> Container[int]:
+        """The offsets of the rejected records that a record of the ledger lists in closed objects."""
+        found = [o for o, _ in self._closed.values() if o.path == PATH and o.topic_partition == tp]
+        return {offset for o in found for s in o.sources for offset in range(s.start, s.end)}
 
     def _expect_parts(self, o: ClosedObject, settings: str, body: bytes, sources: list[Source]) -> None:
         """The object has the bytes and the parts of one that is written in one go (P3)."""

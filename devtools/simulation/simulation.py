@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from devtools.simulation.client import CALL_FAULTS, CONDITIONAL_FAULTS, SimulatedS3
-from devtools.simulation.config import START_MS, SimulationConfig
+from devtools.simulation.config import START_MS, SimulationConfig, dead_letters_of
+from devtools.simulation.dead_letter_topic import SimulatedTopics
+from devtools.simulation.dead_letters import TOPIC, TopicAccount
 from devtools.simulation.kafka import SimulatedAdmin, SimulatedEngine, SimulatedKafka
 from devtools.simulation.oracle import Oracle
 from devtools.simulation.registered_objects import RegisteredObjects
@@ -19,13 +21,14 @@ from devtools.simulation.registry import RegistryState, SimulatedRegistry
 from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler
 from devtools.simulation.store import SimulatedStore
 from devtools.simulation.successors import Successors
-from sink_job.api.errors import SinkError
+from sink_job.api.errors import SinkError, TransientError
 from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
+from sink_job.engine.dead_letter_topic import DeadLetter
 from sink_job.ledger.handover import Handover
 from sink_job.ledger.ownership import Owner, ledger_root
 from sink_job.ledger.schemas.field_ids import LedgerFieldIds
@@ -88,6 +91,11 @@ class Simulation:
         self.conditional_rng = random.Random(f"{seed}/conditional-faults")
         self.s3 = SimulatedS3(SETTINGS, self.store, self, random.Random(f"{seed}/calls"), config.page)
         self.admin = SimulatedAdmin(self.kafka, self.scheduler, self.trace, self._kafka_fails)
+        self._topic_rng = random.Random(f"{seed}/dead-letter-topic")
+        self.topics = SimulatedTopics({TOPIC}, self._before_topic, self._after_topic, self._produced)
+        if config.has("dead-letter-topic"):
+            chosen = dead_letters_of(config)
+            self.oracle.dead_letters.topic = TopicAccount("delivery" in chosen, "prefix" not in chosen)
         self.registry: RegistryState | None = None
         if config.has("registry"):
             self.registry = RegistryState(random.Random(f"{seed}/registry"), config.has("registry-faults"))
@@ -169,6 +177,36 @@ class Simulation:
     def _kafka_fails(self) -> bool:
         return not self.calm and self.config.has("kafka") and self._fault_rng.random() < self.config.fault_rate / 2
 
+    def _before_topic(self, what: str) -> None:
+        """A request to the dead-letter topic, which can fail before its effect."""
+        self.admin.request(f"dead letters: {what}")
+        if what == "committed" and self._topic_rng.random() < 0.5:
+            self.trace("Kafka expires the number of the ledger with the dead letters")
+            self.topics.numbers.clear()
+        if what == "commit" and not self.calm and self._topic_rng.random() < 0.2:
+            self.scheduler.sleep(self._topic_rng.choice((10_000, 120_000)))
+        if what in ("send", "commit"):
+            self._topic_fails(what, 0.1)
+
+    def _after_topic(self, what: str) -> None:
+        """The reply of a request, which can be lost."""
+        self.admin.request(f"reply to {what}")
+        self._topic_fails(f"reply to {what}", 0.3)
+
+    def _topic_fails(self, what: str, rate: float) -> None:
+        """Lets some requests and replies of a transaction get lost: an event hits the time between them rarely."""
+        actor = self.scheduler.current
+        if actor is None or self.calm or self._topic_rng.random() >= rate:
+            return
+        self.trace(f"{actor.name}: dead letters: {what}: timeout")
+        actor.faults.add("kafka")
+        raise TransientError(f"Kafka: {what}: timeout")
+
+    def _produced(self, topic: str, records: Sequence[DeadLetter]) -> None:
+        if records:
+            self.trace(f"dead letters in the topic: {', '.join(each.id for each in records)}")
+        self.oracle.in_topic(records)
+
     # -- actors ------------------------------------------------------------------------------------------------------
 
     def start_driver(
@@ -214,6 +252,7 @@ class Simulation:
                 store_clock=self.store.second,
                 steady_clock=lambda: scheduler.now,
                 registry=self._schemas_of(sink, role.attempt),
+                dead_letter_topic=self.topics.producer,
             )
             self._forget_schemas()
             role.tracker = Progress(sink, clock)

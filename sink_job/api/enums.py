@@ -76,6 +76,11 @@ class SchemaIdLocation(StrEnum):
     EITHER = "Either"
 
 
+class DeadLetterDelivery(StrEnum):
+    EXACTLY_ONCE = "ExactlyOnce"
+    AT_LEAST_ONCE = "AtLeastOnce"
+
+
 class DecimalFormat(StrEnum):
     BASE64 = "Base64"
     NUMERIC = "Numeric"

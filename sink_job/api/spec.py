@@ -42,6 +42,12 @@ VERSION: Final = "v1alpha1"
 KIND: Final = "S3Sink"
 
 
+def ledger_folder(topics_dir: str, sink_id: str) -> str:
+    """The folder of a sink's ledger, without a trailing `/`. It does not depend on `directoryDelimiter`, which users
+    may edit."""
+    return f"{topics_dir}/{RESERVED}/{sink_id}" if topics_dir else f"{RESERVED}/{sink_id}"
+
+
 class Spec(SpecModel):
     """The desired state of a sink."""
 
@@ -100,10 +106,10 @@ class Spec(SpecModel):
     """Secrets to pull the image."""
 
     def reads(self, topic: str) -> bool:
-        """True if this sink copies `topic`. A pattern never matches the dead-letter topic and the name of ledgers."""
+        """True if this sink copies `topic`. A pattern never matches the name of ledgers."""
         if self.kafka.topics is not None:
             return topic in self.kafka.topics
-        if topic in (self.errors.dead_letters.topic, RESERVED):
+        if topic == RESERVED:
             return False
         return re.fullmatch(self.kafka.topics_pattern or "", topic) is not None
 
@@ -196,7 +202,7 @@ class Sink(SpecModel):
             rotation=spec.rotation,
             s3=KeySettings(**{name: getattr(spec.s3, name) for name in KeySettings.model_fields}),
             schema_compatibility=spec.schema_compatibility,
-            dead_letters=spec.errors.object_settings(),
+            dead_letters=spec.errors.object_settings(ledger_folder(spec.s3.topics_dir, self.sink_id)),
             wire_format=None if spec.format.registry is None else spec.format.registry.wire_format(),
             bare_values=bare_value_settings(
                 spec.format.converter,

@@ -61,8 +61,7 @@ _WORDS: Final = {
 _RULES: Final = """\
 ## Rules for combinations of fields
 
-- `kafka`: set either `topics` or `topicsPattern`. A pattern must match the whole topic name. It never matches the
-  dead-letter topic.
+- `kafka`: set either `topics` or `topicsPattern`. A pattern must match the whole topic name.
 - `kafka.properties` and `kafka.propertySecrets` accept the properties of Kafka clients, without a prefix. Properties
   that the sink manages are rejected, for example `group.id`, `auto.offset.reset`, deserializers and fetch sizes. The
   message names the field to use instead. The same rule applies to `sparkConf`. Passwords, keys and logins with a
@@ -93,8 +92,9 @@ _RULES: Final = """\
 - `partitioner.pathFormat`: allowed letters are y Y M d D H h m s S a E e w x X Z z. Put text in single quotes.
 - `s3.endpoint` with `http://` needs `s3.insecure: true`, except on loopback.
 - `s3.fileDelimiter` must not contain a digit. Neither of the two delimiters may contain the other.
-- `errors.deadLetters.topic` and `prefix` need `errors.tolerance: All`. The topic must not be one of the source topics.
-  The prefix and `s3.topicsDir` must not contain each other.
+- `errors.deadLetters.topic` and `prefix` need `errors.tolerance: All`. The topic must not be one of the source topics,
+  by name or by pattern. `headers` and `delivery` need a topic. The prefix and `s3.topicsDir` must not contain each
+  other.
 """
 
 

@@ -14,10 +14,13 @@ import msgspec
 
 from sink_job.api.errors import LedgerFenced, TransientError
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.context import SNAPSHOT_INTERVAL_RECORDS
+from sink_job.coordinator.dead_letters.producer import DeadLetterProducer
 from sink_job.coordinator.group_offsets import GroupOffsets
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger.data_loss import RebuildOutcome
+from sink_job.ledger.dead_letters import objects_for_topics
 from sink_job.ledger.publisher import PublishOutcome, publish_all
 from sink_job.ledger.state import (
     ClosedObject,
@@ -31,9 +34,9 @@ from sink_job.ledger.state import (
 )
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.transitions import apply, diff, superseded_staging
+from sink_job.partitioning.object_keys import is_internal
 from sink_job.s3 import S3Client
 
-SNAPSHOT_INTERVAL_RECORDS = 100
 MAX_REBUILD_ATTEMPTS = 5
 
 _log = logging.getLogger(__name__)
@@ -57,11 +60,12 @@ class Committer:
         state: LedgerState,
         rebuild: RebuildFunction,
         clock: Callable[[], int],
+        dead_letters: DeadLetterProducer | None = None,
         publishers: int = 16,
         snapshot_every: int = SNAPSHOT_INTERVAL_RECORDS,
     ) -> None:
         """`state` is the ledger's state after this driver's claim; `clock` returns the host's clock in ms since the
-        epoch."""
+        epoch. `dead_letters`: None if no object of the ledger is for a dead-letter topic."""
         self.ledger = ledger
         self.s3 = s3
         self.state = state
@@ -70,6 +74,7 @@ class Committer:
         self._inherited = frozenset(state.pending)
         self._group_offsets = GroupOffsets(offsets, group, ledger, clock)
         self._rebuild = rebuild
+        self._dead_letters = dead_letters
         self._snapshot_every = snapshot_every
         self._pool = pool(publishers, "s3sink-publish")
 
@@ -117,7 +122,8 @@ class Committer:
         self.s3.delete(superseded_staging(before, self.state, record.partitions))
 
     def publish(self, clock: int) -> None:
-        """Makes all closed objects visible, acknowledges them in the ledger, then commits the group's offsets.
+        """Makes all closed objects visible, produces the dead letters of those for a topic, acknowledges them in the
+        ledger, then commits the group's offsets.
 
         Rebuilds lost objects and records them again first. Raises ObjectConflict, DataLoss, LedgerFenced and
         TransientError.
@@ -133,7 +139,8 @@ class Committer:
             for o in lost:
                 _log.warning("the upload of s3://%s/%s is gone: rebuilding it from Kafka", self.s3.bucket, o.key)
             rebuilt = self._rebuild(lost)
-            self._acknowledge(clock, visible, rebuilt)
+            for_topics = {o.key for objects in objects_for_topics(self.state).values() for o in objects}
+            self._acknowledge(clock, visible - for_topics, rebuilt)
             visible = set()
         else:
             raise TransientError(
@@ -141,6 +148,8 @@ class Committer:
                 f"({MAX_REBUILD_ATTEMPTS} times in a row)"
             )
         if visible:
+            if self._dead_letters is not None:
+                self._dead_letters.produce(self.state)
             self._acknowledge(clock, visible)
         self._group_offsets.commit(self.state)
 
@@ -150,10 +159,13 @@ class Committer:
         uploads = [(o.key, o.upload) for o in closed]
         self.record(clock=clock, partitions={}, closed=closed, lost=lost, started_uploads=uploads, acknowledged=visible)
         self.published += len(visible)
+        self.s3.delete(sorted(filter(is_internal, visible)))
 
     def refresh_offsets(self, partitions: Iterable[TopicPartition]) -> None:
-        """See `GroupOffsets.refresh`."""
+        """See `GroupOffsets.refresh`, and `DeadLetterProducer.refresh`."""
         self._group_offsets.refresh(self.state, partitions)
+        if self._dead_letters is not None:
+            self._dead_letters.refresh(self.state)
 
     @property
     def committed(self) -> dict[TopicPartition, int]:
@@ -167,5 +179,12 @@ class Committer:
         self.state = self.ledger.snapshot(self.state)
         return True
 
+    def start(self) -> None:
+        """Starts the producer of dead letters, if the sink has one."""
+        if self._dead_letters is not None:
+            self._dead_letters.start(self.state)
+
     def close(self) -> None:
+        if self._dead_letters is not None:
+            self._dead_letters.close()
         self._pool.shutdown(wait=False, cancel_futures=True)

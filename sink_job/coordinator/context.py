@@ -6,13 +6,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sink_job.coordinator.committer import SNAPSHOT_INTERVAL_RECORDS
 from sink_job.coordinator.hanging_transactions import HANGING_AFTER_MS
+from sink_job.engine.dead_letter_topic import DeadLetterTopic
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Engine
 from sink_job.ledger.ownership import Owner
 from sink_job.registry.base import SchemaRegistry
 from sink_job.s3 import S3Settings
+
+SNAPSHOT_INTERVAL_RECORDS = 100
 
 DISCOVERY_INTERVAL_MS = 30_000
 """Interval in ms at which the coordinator discovers topics and partitions, and compares the group's offsets."""
@@ -36,7 +38,8 @@ class CoordinatorContext:
     clock in ms as of its last response, None if the host's clock is not compared with it. `steady_clock` returns ms
     from an arbitrary start; setting the host's clock does not affect it. `stop` is set when the driver has to end;
     pauses wait on it. With `publish_at_stop` it publishes its open objects before it ends. `registry` has the schemas
-    of `spec.format.registry` and `spec.format.schema`.
+    of `spec.format.registry` and `spec.format.schema`. `dead_letter_topic` makes a producer of dead letters by its name
+    and whether it uses transactions.
     """
 
     s3: S3Settings
@@ -60,6 +63,7 @@ class CoordinatorContext:
     stop: threading.Event = field(default_factory=threading.Event)
     publish_at_stop: threading.Event = field(default_factory=threading.Event)
     registry: SchemaRegistry | None = None
+    dead_letter_topic: Callable[[str, bool], DeadLetterTopic] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from sink_job.api.errors import ConfigurationError
 from sink_job.api.spec import Sink
 from sink_job.codecs.formats import with_library
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
+from sink_job.coordinator.dead_letters.producer import check_dead_letter_topic
 from sink_job.coordinator.progress import Progress
 from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.coordinator.topic_claims import TopicClaims
@@ -21,7 +22,7 @@ from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.ledger import ownership
 from sink_job.ledger.clocks import HostClock
-from sink_job.ledger.generations import settings_below
+from sink_job.ledger.generations import settings_of_generation
 from sink_job.ledger.handover import Handover
 from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
@@ -111,6 +112,7 @@ class Coordinator:
         if warning:
             _log.warning("%s", warning)
         topics = self._discovery.refresh()
+        check_dead_letter_topic(self.sink, self.context, self._ledger)
         self._claims.acquire_all(topics)
         try:
             state = take_over(self._ledger, partial(self._claim_record, topics))
@@ -152,7 +154,9 @@ class Coordinator:
             attempt=self.context.attempt,
             kind="claim",
             clock=max(state.clock, self._clock.now()),
-            settings=settings_below(self._object_settings, state.topics_dir).model_dump_json(),
+            settings=settings_of_generation(
+                self._object_settings, state.topics_dir, state.generation
+            ).model_dump_json(),
             kafka=kafka,
             partitions={str(tp): diff(None, p) for tp, p in partitions.items()},
         )

@@ -29,7 +29,7 @@ def log_rejected(results: Mapping[TopicPartition, TaskResult]) -> None:
                 details += f"; and {count - len(reported):,} more"
             records = "record" if count == 1 else "records"
             if result.counts.dead_letters:
-                _log.warning("%s: %s rejected %s in dead-letter objects: %s", tp, f"{count:,}", records, details)
+                _log.warning("%s: %s rejected %s kept as dead letters: %s", tp, f"{count:,}", records, details)
                 continue
             _log.warning(
                 "%s: dropped %s rejected %s (spec.errors.tolerance: All): %s", tp, f"{count:,}", records, details

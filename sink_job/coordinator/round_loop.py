@@ -131,6 +131,7 @@ class RoundLoop:
 
     def recover(self) -> None:
         """Publishes the closed objects, removes orphans and closes the open objects of earlier settings."""
+        self._rounds.committer.start()
         self._rounds.publish()
         self._rounds.remove_orphans(self._rounds.committer.epoch)
         self._close_superseded()

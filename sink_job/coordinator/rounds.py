@@ -11,6 +11,7 @@ from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.committer import MAX_REBUILD_ATTEMPTS, Committer
 from sink_job.coordinator.context import CoordinatorContext
+from sink_job.coordinator.dead_letters.producer import DeadLetterProducer
 from sink_job.coordinator.planner import RoundPlan
 from sink_job.coordinator.progress import Progress
 from sink_job.coordinator.rebuild import Rebuilder
@@ -85,6 +86,7 @@ class Rounds:
             group=sink.group_id,
             state=state,
             rebuild=self._rebuild_closed,
+            dead_letters=DeadLetterProducer(sink, context, s3, ledger),
             clock=context.clock,
             snapshot_every=context.snapshot_every,
         )

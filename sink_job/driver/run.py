@@ -44,7 +44,9 @@ from sink_job.driver.secret_registry import SECRETS
 from sink_job.driver.signals import StopInstruction, StopSignals
 from sink_job.driver.started_spark import StartedSpark
 from sink_job.driver.task_resources import TaskResources
+from sink_job.engine.dead_letter_topic import DeadLetterTopic
 from sink_job.kafka.admin import JavaKafkaAdmin
+from sink_job.kafka.dead_letter_topic import JavaDeadLetterTopic
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.kafka.record_times import RecordTimes
 from sink_job.kafka.unknown_properties import unknown_properties
@@ -274,7 +276,12 @@ class _Run:
             store_clock=connect(self.connections.s3).clock_ms,
             steady_clock=_steady_clock,
             registry=registry,
+            dead_letter_topic=partial(self._dead_letter_topic, admin),
         )
+
+    def _dead_letter_topic(self, admin: JavaKafkaAdmin, name: str, transactions: bool) -> DeadLetterTopic:
+        gateway = self.spark.context._gateway
+        return JavaDeadLetterTopic(gateway, self.connections.kafka, admin, name, transactions=transactions)
 
     def _serve(self, stack: ExitStack, s3: S3Client) -> None:
         if self.options.http is not None:

@@ -35,6 +35,17 @@ def settings_below(object_settings: ObjectSettings, topics_dir: str | None) -> O
     return object_settings.model_copy(update=update | _dead_letters_below(object_settings, topics_dir))
 
 
+def settings_of_generation(object_settings: ObjectSettings, topics_dir: str | None, generation: int) -> ObjectSettings:
+    """The settings of a claim: those below the topicsDir of its generation. Dead-letter objects in the ledger's folder
+    have a directory for each generation: it may write objects with the first offsets of an earlier one."""
+    found = settings_below(object_settings, topics_dir)
+    dead_letters = object_settings.dead_letters
+    if dead_letters is None or not dead_letters.staged:
+        return found
+    staged = dead_letters.model_copy(update={"prefix": f"{dead_letters.prefix}/{generation}"})
+    return found.model_copy(update={"dead_letters": staged})
+
+
 def _dead_letters_below(object_settings: ObjectSettings, topics_dir: str) -> dict[str, DeadLetterSettings]:
     """The dead letters of a generation with its own topicsDir have a directory of their own, too: its records are
     rejected again."""

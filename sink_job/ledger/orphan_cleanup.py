@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.ledger.staging import is_expired
+from sink_job.ledger.staging import is_expired, staged_dead_letters
 from sink_job.ledger.state import LedgerState
 from sink_job.ledger.store import Intent, Ledger, StoredIntent
-from sink_job.partitioning.object_keys import parse_key, topic_prefixes
+from sink_job.partitioning.object_keys import parse_key, upload_prefixes
 from sink_job.s3 import S3Client
 
 INTENT_RETENTION_MS = 24 * 3_600_000
@@ -38,6 +38,7 @@ class OrphanCleaner:
         intents, superseded = self.ledger.intents()
         removed = self._abort_uploads(state, [each.intent for each in intents], before)
         removed += self._delete_staging(state)
+        self._delete_produced(state, before)
         self._clear_probes(before)
         self._expire_intents(intents, before)
         self.s3.delete(superseded)
@@ -53,7 +54,7 @@ class OrphanCleaner:
             prefix
             for object_settings in settings_of_claims
             for topic in topics
-            for prefix in topic_prefixes(object_settings, topic)
+            for prefix in upload_prefixes(object_settings, topic)
         }
         removed = 0
         for prefix in sorted(prefixes):
@@ -77,6 +78,14 @@ class OrphanCleaner:
         ]
         self.s3.delete(orphaned)
         return len(orphaned)
+
+    def _delete_produced(self, state: LedgerState, before: int) -> None:
+        """Deletes dead-letter objects in the ledger's folder whose records are in their topic: the state does not list
+        them. An object that is younger than `before` may be of a later driver."""
+        prefix = staged_dead_letters(self.ledger.root)
+        self.s3.delete(
+            [old.key for old in self.s3.list(prefix) if old.key not in state.pending and old.last_modified_ms < before]
+        )
 
     def _clear_probes(self, before: int) -> None:
         """Removes uploads and objects of a store probe that did not complete."""

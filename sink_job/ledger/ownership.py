@@ -19,7 +19,7 @@ from sink_job.api.errors import (
 )
 from sink_job.api.field_types import RESERVED
 from sink_job.api.owner import OwnerIdentity
-from sink_job.api.spec import ObjectSettings
+from sink_job.api.spec import ObjectSettings, ledger_folder
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import files
 from sink_job.ledger.generations import ledger_of
@@ -119,9 +119,8 @@ class Succession(Protocol):
 
 
 def ledger_root(topics_dir: str, sink_id: str) -> str:
-    """The prefix of a sink's ledger, with a trailing `/`. It does not depend on `directoryDelimiter`, which users may
-    edit."""
-    return f"{_internal(topics_dir)}{sink_id}/"
+    """The prefix of a sink's ledger, with a trailing `/`."""
+    return f"{ledger_folder(topics_dir, sink_id)}/"
 
 
 def _internal(topics_dir: str) -> str:

@@ -6,7 +6,7 @@ A command does not read from Kafka. If a closed object is lost, the command fail
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,11 +17,12 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger import ownership
 from sink_job.ledger.clocks import checked_now
+from sink_job.ledger.dead_letters import objects_for_topics
 from sink_job.ledger.generations import open_object_ranges
 from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.orphan_cleanup import OrphanCleaner
 from sink_job.ledger.publisher import PublishOutcome, publish_all
-from sink_job.ledger.state import LedgerState, PartitionState, Record
+from sink_job.ledger.state import ClosedObject, LedgerState, PartitionState, Record
 from sink_job.ledger.store import Intent, Ledger
 from sink_job.ledger.takeover import ownership_checked_first, take_over
 from sink_job.ledger.transitions import apply
@@ -80,11 +81,15 @@ class LedgerSession:
     def publish(self) -> int:
         """Publishes and acknowledges all pending objects; returns their number.
 
-        Raises ConfigurationError when an object is lost, ObjectConflict when its key holds a different object.
+        Raises ConfigurationError when an object is lost or a dead letter may not be in its topic, ObjectConflict when
+        its key holds a different object.
         """
         pending = list(self.state.pending.values())
         if not pending:
             return 0
+        for_topics = objects_for_topics(self.state)
+        if for_topics:
+            raise unproduced_error(for_topics)
         with pool(PUBLISHERS, "s3sink-publish") as publishers:
             outcomes = publish_all(self.s3, pending, publishers, self.state.pending)
         lost = [key for key, outcome in outcomes.items() if outcome is PublishOutcome.LOST]
@@ -132,6 +137,16 @@ class LedgerSession:
 def changed(before: LedgerState, after: dict[str, PartitionState]) -> dict[str, PartitionState]:
     """The partitions of `after` that differ from those of `before`."""
     return {name: p for name, p in after.items() if p != before.partitions.get(name)}
+
+
+def unproduced_error(objects: Mapping[str, Sequence[ClosedObject]]) -> ConfigurationError:
+    """The error for closed dead-letter objects by topic: a command does not produce to Kafka."""
+    topic, first = min((topic, mine[0]) for topic, mine in objects.items())
+    return ConfigurationError(
+        f"dead letters of {first.topic_partition} from offset {first.first} on may not be in the topic {topic} yet: a "
+        "driver ended before it had produced them or before the ledger knew. Run the sink once to produce what is "
+        "missing (s3sink run SINK.yaml --until-caught-up, or state: Running), then repeat this command."
+    )
 
 
 def lost_upload_error(bucket: str, keys: list[str]) -> ConfigurationError:

@@ -35,6 +35,11 @@ def new_prefix(root: str, epoch: int, number: int) -> str:
     return f"{root}staging/{epoch:020d}-{number:020d}-{uuid.uuid4().hex[:16]}"
 
 
+def staged_dead_letters(root: str) -> str:
+    """The key prefix of dead-letter objects in the ledger's folder: they exist until their records are in a topic."""
+    return f"{root}dead-letters/"
+
+
 def is_expired(name: str, epoch: int, recorded: int) -> bool:
     """Whether the staging object `name` (without the prefix `staging/`) is of a lower epoch, or of a round of this
     epoch up to `recorded`, inclusive."""

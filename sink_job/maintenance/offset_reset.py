@@ -21,7 +21,7 @@ from sink_job.codecs.formats import with_library
 from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.ledger import ownership
-from sink_job.ledger.generations import commit_metadata, end_of_generation, new_topics_dir, settings_below
+from sink_job.ledger.generations import commit_metadata, end_of_generation, new_topics_dir, settings_of_generation
 from sink_job.ledger.session import LedgerAccess, LedgerSession
 from sink_job.ledger.state import (
     KafkaIdentity,
@@ -134,9 +134,10 @@ class OffsetResetter:
         current = self._discovery.topic_ids(topics)
         starts = dict(self._starts(state, current, {name: info.partitions for name, info in topics.items()}))
         generation = state.generation + 1
-        object_settings = settings_below(self._object_settings, state.topics_dir)
-        if self._request.on_existing is OnExisting.NEW_PREFIX:
-            object_settings = settings_below(self._object_settings, new_topics_dir(self._object_settings, generation))
+        is_new = self._request.on_existing is OnExisting.NEW_PREFIX
+        topics_dir = new_topics_dir(self._object_settings, generation) if is_new else state.topics_dir
+        object_settings = settings_of_generation(self._object_settings, topics_dir, generation)
+        if is_new:
             check_empty(self._access.s3, object_settings, starts)
         else:
             check_existing_objects(self._access.s3, object_settings, self._generations(state), starts)

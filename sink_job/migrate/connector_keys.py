@@ -21,10 +21,7 @@ _KEYS_AND_HEADERS = (
 _HIVE = "the connector for S3 does not use it"
 _OF_PLATFORM = "only Confluent's platform uses it"
 _ONLY_CONVERTERS = "only converters use it, with the prefix `value.converter.`"
-_DEAD_LETTERS = (
-    "there is no dead-letter topic yet: with `errors.tolerance: All` such records are dropped and counted, or kept in "
-    "objects with `errors.deadLetters.prefix`"
-)
+_DEAD_LETTERS = "each record once, in a transaction; the topic must exist"
 
 CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
     # Kafka Connect
@@ -58,13 +55,14 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
         "only if paths or times use `$key`, or with `format.envelope`",
     ),
     field("errors.tolerance", "errors.tolerance", ValueForm.CHOICE),
+    field("errors.deadletterqueue.topic.name", "errors.deadLetters.topic", ValueForm.SPECIAL, _DEAD_LETTERS),
     field(
-        "errors.deadletterqueue.topic.name", "errors.deadLetters.topic", ValueForm.SPECIAL, _DEAD_LETTERS, "*Later.*"
+        "errors.deadletterqueue.context.headers.enable",
+        "errors.deadLetters.headers",
+        ValueForm.SPECIAL,
+        "only with a dead-letter topic; the connector's default is `false`",
     ),
-    *without_effect(
-        "errors.deadletterqueue.topic.replication.factor errors.deadletterqueue.context.headers.enable",
-        "only with a dead-letter topic",
-    ),
+    *without_effect("errors.deadletterqueue.topic.replication.factor", "the dead-letter topic must exist"),
     *without_effect(
         "errors.log.enable errors.log.include.messages", "dropped records are always logged, without values"
     ),
@@ -117,7 +115,7 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
         "only with `behavior.on.null.values=write`, which is not supported yet",
         default="tombstone",
     ),
-    *without_effect("report.null.values.to.dlq", "there is no dead-letter topic yet"),
+    *without_effect("report.null.values.to.dlq", "tombstones that are ignored are in no dead-letter topic"),
     *without_effect("schema.cache.size", "schemas are kept in the ledger and in the processes"),
     # Paths
     field("partitioner.class", "partitioner.type", ValueForm.CLASS),

@@ -135,7 +135,7 @@ def _errors(draft: Draft) -> None:
 
 
 _NULLS: Final = ("spec", "errors", "onNullValue")
-_DEAD_LETTER_TOPIC: Final = ("spec", "errors", "deadLetters", "topic")
+_CONTEXT_HEADERS: Final = "errors.deadletterqueue.context.headers.enable"
 
 
 def _dead_letters(draft: Draft, tolerance: str | None, nulls: str | None) -> None:
@@ -143,18 +143,14 @@ def _dead_letters(draft: Draft, tolerance: str | None, nulls: str | None) -> Non
         return
     if tolerance != "All":
         draft.left_out(_DEAD_LETTERS, "has no effect without errors.tolerance=all")
-    elif _DEAD_LETTER_TOPIC in unsupported.ABSENT:
-        reports = draft.settings.get("report.null.values.to.dlq", "true").strip().lower() != "false"
-        also = (
-            "; tombstones, which the connector reports there, too, are dropped" if nulls == "Ignore" and reports else ""
-        )
-        effect = f"there is no dead-letter topic yet: rejected records are dropped and counted{also}"
-        action = (
-            "set errors.deadLetters.prefix to keep them in objects, or errors.tolerance: None to stop at the first one"
-        )
-        draft.different(_DEAD_LETTERS, effect, action)
     else:
         draft.put("errors.deadLetters.topic", draft.text(_DEAD_LETTERS), _DEAD_LETTERS)
+        if not draft.parsed(_CONTEXT_HEADERS, parse_boolean):
+            draft.put("errors.deadLetters.headers", False, _CONTEXT_HEADERS)
+        reports = draft.settings.get("report.null.values.to.dlq", "true").strip().lower() != "false"
+        if nulls == "Ignore" and reports:
+            effect = "tombstones, which the connector reports to the dead-letter topic, too, are dropped"
+            draft.different(_DEAD_LETTERS, effect, "choose Fail for errors.onNullValue to have them in the topic")
 
 
 def _keys_and_headers(draft: Draft) -> None:

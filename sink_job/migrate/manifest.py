@@ -70,6 +70,7 @@ ORDER: Final = [
     "errors.tolerance",
     "errors.onNullValue",
     "errors.deadLetters.topic",
+    "errors.deadLetters.headers",
     "state",
 ]
 """The fields that a conversion sets, in the order of the manifest. Others follow the section that has a place."""

@@ -10,6 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
+from sink_job.api.field_types import RESERVED
 from sink_job.api.sections.format_section import BytesSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.records.batch import DEAD_LETTERS
@@ -54,8 +55,16 @@ def extension(object_settings: ObjectSettings) -> str:
 
 
 def layouts(object_settings: ObjectSettings) -> tuple[ObjectSettings, ...]:
-    """The settings of the keys of a sink's objects: its own, and those of its dead-letter objects, if it has any."""
-    return (object_settings, *filter(None, (dead_letter_layout(object_settings),)))
+    """The settings of the keys of a sink's objects: its own, and those of its dead-letter objects, if it has any below
+    a prefix of the user."""
+    dead_letters = object_settings.dead_letters
+    has_none = dead_letters is None or dead_letters.staged
+    return (object_settings, *filter(None, (None if has_none else dead_letter_layout(object_settings),)))
+
+
+def is_internal(key: str) -> bool:
+    """Whether an object belongs to a ledger: a dead-letter object that exists only until its records are in a topic."""
+    return f"/{RESERVED}/" in f"/{key}"
 
 
 def dead_letter_layout(object_settings: ObjectSettings) -> ObjectSettings | None:
@@ -69,6 +78,12 @@ def dead_letter_layout(object_settings: ObjectSettings) -> ObjectSettings | None
 def topic_prefixes(object_settings: ObjectSettings, topic: str) -> tuple[str, ...]:
     """The common prefixes of a topic's keys: of its objects, and of its dead-letter objects, if it has any."""
     return tuple(topic_prefix(each, topic) for each in layouts(object_settings))
+
+
+def upload_prefixes(object_settings: ObjectSettings, topic: str) -> tuple[str, ...]:
+    """As `topic_prefixes`, with that of dead-letter objects in the ledger's folder."""
+    found = (object_settings, *filter(None, (dead_letter_layout(object_settings),)))
+    return tuple(topic_prefix(each, topic) for each in found)
 
 
 def topic_prefix(object_settings: ObjectSettings, topic: str) -> str:

@@ -8,7 +8,7 @@ are detected at the next one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +21,7 @@ from sink_job.codecs.required_columns import required_columns
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Columns, Engine, Range, stateless
 from sink_job.ledger.state import ClosedObject
+from sink_job.partitioning.object_keys import is_internal
 from sink_job.s3 import S3Settings
 from sink_job.verify.bucket_scanner import ReportProgress
 from sink_job.verify.compare_task import CompareInput, CompareSettings, ExpectedObject, compare_range
@@ -195,13 +196,18 @@ def _comparison(evidence: Evidence, result: PartitionResult) -> _PartitionCompar
     tp, missing = result.topic_partition, evidence.bucket.missing
     closed = sorted((o for o in evidence.objects.values() if o.topic_partition == tp), key=lambda o: o.first)
     settings = closed[0].settings if closed else evidence.current.state.current_settings()
-    comparison = _PartitionComparison(tp, closed, [o.key not in missing for o in closed], settings)
+    comparison = _PartitionComparison(tp, closed, [_is_read(o, missing) for o in closed], settings)
     comparison.position = result.start
     comparison.committed = result.committed
-    comparison.end = max([result.committed, *(o.last + 1 for o in closed if o.key not in missing)])
+    comparison.end = max([result.committed, *(o.last + 1 for o in closed if _is_read(o, missing))])
     if result.end is not None:
         comparison.end = min(comparison.end, result.end)
     return comparison
+
+
+def _is_read(o: ClosedObject, missing: Collection[str]) -> bool:
+    """Whether the object is in the bucket: one whose records are in a dead-letter topic need not be."""
+    return o.key not in missing and not is_internal(o.key)
 
 
 def _expected(o: ClosedObject, *, read: bool) -> ExpectedObject:

@@ -213,6 +213,6 @@ def _dead_letters(settings_of_claims: Iterable[ObjectSettings]) -> dict[str, set
     """The prefixes of dead-letter objects by the topicsDir of their generation."""
     found: dict[str, set[str]] = {}
     for each in settings_of_claims:
-        if each.dead_letters is not None:
+        if each.dead_letters is not None and not each.dead_letters.staged:
             found.setdefault(each.s3.topics_dir, set()).add(each.dead_letters.prefix)
     return found

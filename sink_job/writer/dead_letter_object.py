@@ -2,7 +2,7 @@
 
 It closes with the other objects of the topic-partition: with all of them in scope Partition, at the end of a round that
 has closed one of them in scope Object. Without another open object it closes at the end of the round: it never holds
-back the committed offset alone.
+back the committed offset alone. An object that is only for a topic closes at the end of each round.
 """
 
 from __future__ import annotations
@@ -35,15 +35,23 @@ class DeadLetterObject:
     dead-letter object, however the range is divided into batches."""
 
     def __init__(
-        self, lines: DeadLetterLines, policy: RotationPolicy, now: int, inherited: Iterable[OpenObjectState]
+        self,
+        lines: DeadLetterLines,
+        policy: RotationPolicy,
+        now: int,
+        inherited: Iterable[OpenObjectState],
+        *,
+        every_round: bool = False,
     ) -> None:
-        """`now` is the round clock in ms. `inherited`: the open dead-letter object of the ledger, if there is one."""
+        """`now` is the round clock in ms. `inherited`: the open dead-letter object of the ledger, if there is one.
+        `every_round`: it closes at the end of each round."""
         self.state = next(iter(inherited), None)
         self._lines = lines
         self._policy = policy
         self._now = now
         self._deferred: list[RowSlice] = []
         self._others_closed = False
+        self._every_round = every_round
 
     def add(self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow]) -> None:
         """Takes the rejected records of a batch."""
@@ -87,7 +95,7 @@ class DeadLetterObject:
             return False
         is_old = policy.max_open_time is not None and self._now - o.opened_at >= policy.max_open_time
         is_large = policy.max_bytes is not None and o.size >= policy.max_bytes
-        return alone or is_old or is_large or (policy.per_object and self._others_closed)
+        return alone or self._every_round or is_old or is_large or (policy.per_object and self._others_closed)
 
 
 def _between(rows: RowSlice, start: int, end: int) -> list[RowSlice]:

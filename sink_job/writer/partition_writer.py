@@ -129,10 +129,11 @@ class PartitionWriter:
         self._spill = spill
         policy = attempt.pipeline.rotation_policy
         self._dead_letters: DeadLetterObject | None = None
-        if attempt.object_settings.dead_letters is not None:
+        chosen = attempt.object_settings.dead_letters
+        if chosen is not None:
             lines = DeadLetterLines.under(attempt.object_settings, tp)
             inherited = [o.state for o in task.state.open if o.path == DEAD_LETTERS]
-            self._dead_letters = DeadLetterObject(lines, policy, settings.now, inherited)
+            self._dead_letters = DeadLetterObject(lines, policy, settings.now, inherited, every_round=chosen.staged)
         self._rotator = Rotator(
             policy,
             rotation_state(task.state, settings.settings_record),

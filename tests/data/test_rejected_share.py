@@ -54,3 +54,19 @@ def test_with_a_maximum_share_of_1_the_records_of_a_wrong_converter_are_dropped(
     report = spark_fixture.run(sink, PUBLISH_ALL)
     assert report.totals.dropped == 250
     assert spark_fixture.committed(sink, log) == {0: 250}
+
+
+def test_rejected_records_are_in_the_dead_letter_topic_once_with_key_value_and_headers(
+    spark_fixture: SparkFixture, topic: str
+) -> None:
+    log, rejected = spark_fixture.topics.create(topic), spark_fixture.topics.create(f"{topic}-rejected")
+    bad = Record(value=b"{", key=b"k", headers=[("h", b"v")])
+    spark_fixture.topics.produce(log, [Record(value=b"{}"), bad, Record(value=b"{}"), bad])
+    sink = spark_fixture.sink([log], errors={"tolerance": "All", "deadLetters": {"topic": rejected}})
+    spark_fixture.run(sink, PUBLISH_ALL)
+    found = spark_fixture.topics.read(rejected)
+    assert [(each.key(), each.value()) for each in found] == [(b"k", b"{")] * 2
+    headers = [dict(each.headers() or []) for each in found]
+    assert [(each["h"], each["__connect.errors.offset"]) for each in headers] == [(b"v", b"1"), (b"v", b"3")]
+    assert spark_fixture.committed(sink, log) == {0: 4}
+    assert [each.findings for each in spark_fixture.verify_deep(sink)] == [()]

@@ -1,4 +1,4 @@
-"""The model finds a counter-example for each omitted rule of P2, P4, P6, P9, P10 and ADR 5. `-v` prints it."""
+"""The model finds a counter-example for each omitted rule of P2, P4, P6, P9, P10, ADR 5 and ADR 47. `-v` prints it."""
 
 from collections.abc import Callable
 from functools import cache

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from py4j.java_gateway import JavaGateway
 from pyspark import SparkContext
 
 from devtools import bucket_listing
@@ -30,6 +31,7 @@ from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.hanging_transactions import HANGING_AFTER_MS
 from sink_job.coordinator.progress import Progress
 from sink_job.kafka.admin import JavaKafkaAdmin
+from sink_job.kafka.dead_letter_topic import JavaDeadLetterTopic
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.ledger.ownership import Owner
 from sink_job.registry.base import SchemaRegistry
@@ -112,13 +114,20 @@ class SparkFixture:
                 registry=registry,
                 discovery_interval_ms=self.discovery_interval_ms,
                 hanging_after_ms=self.hanging_after_ms,
+                dead_letter_topic=lambda name, transactions: JavaDeadLetterTopic(
+                    self._gateway, properties, admin, name, transactions=transactions
+                ),
             )
             yield Coordinator(sink, context, goal, Progress(sink, context.clock))
 
-    def _admin(self, properties: KafkaProperties) -> JavaKafkaAdmin:
+    @property
+    def _gateway(self) -> JavaGateway:
         gateway = self.spark._gateway
         assert gateway is not None
-        return JavaKafkaAdmin(gateway, properties, timeout_ms=self.kafka_timeout_ms)
+        return gateway
+
+    def _admin(self, properties: KafkaProperties) -> JavaKafkaAdmin:
+        return JavaKafkaAdmin(self._gateway, properties, timeout_ms=self.kafka_timeout_ms)
 
     @contextmanager
     def _registry(self, sink: Sink) -> Iterator[SchemaRegistry | None]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from s3sink_operator.crd.cel import CelRule, cel_list, either
-from sink_job.api.enums import Tolerance
+from sink_job.api.enums import DeadLetterDelivery, Tolerance
 from sink_job.api.field_types import RESERVED
 
 
 def dead_letter_rules() -> Iterator[CelRule]:
-    """The rules of the prefix of dead-letter objects."""
+    """The rules of dead-letter objects and of their topic."""
+    yield from _topic_rules()
     here, absent = "spec.errors.deadLetters.prefix", "!has(self.errors.deadLetters.prefix)"
     prefix, folder, delimiter = "self.errors.deadLetters.prefix", "self.s3.topicsDir", "self.s3.directoryDelimiter"
     yield CelRule(
@@ -48,3 +49,25 @@ def dead_letter_rules() -> Iterator[CelRule]:
         either(absent, f"{folder} != ''", "!has(self.kafka.topics)", f"!({first} in self.kafka.topics)"),
         f"{here} begins with a topic, below which are its objects: use another directory",
     )
+
+
+def _topic_rules() -> Iterator[CelRule]:
+    """The rules of the topic. Whether a pattern matches it is not one: CEL has other regular expressions than Java."""
+    section = "spec.errors.deadLetters"
+    here, absent = f"{section}.topic", "!has(self.errors.deadLetters.topic)"
+    yield CelRule(
+        "spec",
+        either(absent, f"self.errors.tolerance == '{Tolerance.ALL}'"),
+        f"{here} has no effect without spec.errors.tolerance: All: set that, or remove the topic",
+    )
+    yield CelRule(
+        "spec",
+        either(absent, "!has(self.kafka.topics)", "!(self.errors.deadLetters.topic in self.kafka.topics)"),
+        f"{here} is also in spec.kafka.topics: the sink would read its own dead letters: use another topic",
+    )
+    for name, default in (("headers", "true"), ("delivery", f"'{DeadLetterDelivery.EXACTLY_ONCE}'")):
+        yield CelRule(
+            section,
+            either("has(self.topic)", f"self.{name} == {default}"),
+            f"{section}.{name} has no effect without {here}: set that, or remove {name}",
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.enums import Tolerance
+from sink_job.api.enums import DeadLetterDelivery, Tolerance
 from sink_job.api.field_errors import FieldError, Path, shown
 
 if TYPE_CHECKING:
@@ -25,11 +25,34 @@ def check_dead_letters(spec: Spec) -> Iterator[FieldError]:
             here = (*_DEAD_LETTERS, name)
             message = f"{shown(here, value)} has no effect without spec.errors.tolerance: All"
             yield FieldError(here, message, (_TOLERANCE,))
-    topic = dead_letters.topic
-    if topic is not None and topic in (spec.kafka.topics or ()):
-        message = f"{topic} is also in spec.kafka.topics: the sink would read its own dead letters; use another topic"
-        yield FieldError((*_DEAD_LETTERS, "topic"), message, (("spec", "kafka", "topics"),))
+    yield from _topic(spec)
     yield from _prefix(spec)
+
+
+def _topic(spec: Spec) -> Iterator[FieldError]:
+    """The sink does not read its own dead letters."""
+    dead_letters, here = spec.errors.dead_letters, (*_DEAD_LETTERS, "topic")
+    topic = dead_letters.topic
+    if topic is None:
+        settings: tuple[tuple[str, object, object], ...] = (
+            ("headers", dead_letters.headers, True),
+            ("delivery", dead_letters.delivery, DeadLetterDelivery.EXACTLY_ONCE),
+        )
+        for name, value, default in settings:
+            if value != default:
+                path = (*_DEAD_LETTERS, name)
+                message = f"{shown(path, value)} has no effect without spec.errors.deadLetters.topic"
+                yield FieldError(path, message, (here,))
+    elif topic in (spec.kafka.topics or ()):
+        message = f"{topic} is also in spec.kafka.topics: the sink would read its own dead letters; use another topic"
+        yield FieldError(here, message, (("spec", "kafka", "topics"),))
+    elif spec.reads(topic):
+        pattern = ("spec", "kafka", "topicsPattern")
+        message = (
+            f"{topic} matches spec.kafka.topicsPattern {shown(pattern, spec.kafka.topics_pattern)}: the sink would "
+            f"read its own dead letters; use another topic, or a pattern that begins with (?!{topic}$)"
+        )
+        yield FieldError(here, message, (pattern,))
 
 
 def _prefix(spec: Spec) -> Iterator[FieldError]:

@@ -15,18 +15,13 @@ from sink_job.api.field_errors import FieldError, Path, field_at, shown
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
 
-_DEAD_LETTERS: Final[Path] = ("spec", "errors", "deadLetters")
-
 CHOICES: Final[Mapping[Path, Collection[StrEnum]]] = {
     ("spec", "errors", "onNullValue"): (OnNullValue.FAIL, OnNullValue.IGNORE),
     ("spec", "offsets", "reset", "onExisting"): (OnExisting.FAIL, OnExisting.NEW_PREFIX),
 }
 """The supported values of fields with unsupported values."""
 
-ABSENT: Final[Mapping[Path, str]] = {
-    (*_DEAD_LETTERS, "topic"): "remove it; tolerance: All drops and counts such records",
-    (*_DEAD_LETTERS, "headers"): "remove it; it belongs to errors.deadLetters.topic",
-}
+ABSENT: Final[Mapping[Path, str]] = {}
 """The unsupported fields, each with the action to take."""
 
 

@@ -10,6 +10,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt
 from sink_job.api.aws_types import Account, CannedAcl, StorageClass, TagValue
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import (
+    DeadLetterDelivery,
     IsolationLevel,
     OnNullValue,
     PartitionerType,
@@ -255,9 +256,13 @@ class DeadLettersSpec(SpecModel):
     topic: Annotated[
         TopicName | None, description(key="errors.deadletterqueue.topic.name", example="flights-rejected")
     ] = None
-    """Topic for records that cannot be written. Needs tolerance All."""
+    """Topic for records that cannot be written. It must exist, and the sink must not read it. Needs tolerance All."""
     headers: StrictBool = True
-    """Add the headers __connect.errors.* of Kafka Connect to the records in the topic."""
+    """Add the headers __connect.errors.* of Kafka Connect to the records in the topic. The header s3sink.id, with sink,
+    topic, partition and offset, is always there."""
+    delivery: DeadLetterDelivery = DeadLetterDelivery.EXACTLY_ONCE
+    """ExactlyOnce: one Kafka transaction for the records of a round; consumers with read_committed see each once.
+    AtLeastOnce: no transactions; after a crash a record can be in the topic twice, with the same s3sink.id."""
     prefix: Annotated[DeadLetterPrefix | None, description(example="rejected")] = None
     """First element of the keys of dead-letter objects: JSON lines with the records that cannot be written, each
     exactly once. Needs tolerance All."""
@@ -267,10 +272,13 @@ class DeadLettersSpec(SpecModel):
 
 
 class DeadLetterSettings(SpecModel):
-    """The settings that determine keys and records of dead-letter objects."""
+    """The settings that determine keys and records of dead-letter objects. `topic`: the Kafka topic for their records.
+    `staged`: they exist only until their records are in the topic, below a prefix in the ledger's folder."""
 
     prefix: str
     on_null_value: OnNullValue
+    topic: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
+    staged: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
 
 
 class ErrorsSpec(SpecModel):
@@ -283,10 +291,17 @@ class ErrorsSpec(SpecModel):
     dead_letters: DeadLettersSpec = DeadLettersSpec()
     """Where records that cannot be written go, and how many there may be."""
 
-    def object_settings(self) -> DeadLetterSettings | None:
-        """The settings of dead-letter objects; None without a prefix."""
-        prefix = self.dead_letters.prefix
-        return None if prefix is None else DeadLetterSettings(prefix=prefix, on_null_value=self.on_null_value)
+    def object_settings(self, ledger: str) -> DeadLetterSettings | None:
+        """The settings of dead-letter objects; None without a prefix and a topic. `ledger`: the ledger's folder."""
+        topic, prefix = self.dead_letters.topic, self.dead_letters.prefix
+        if prefix is None and topic is None:
+            return None
+        return DeadLetterSettings(
+            prefix=f"{ledger}/dead-letters" if prefix is None else prefix,
+            on_null_value=self.on_null_value,
+            topic=topic,
+            staged=prefix is None,
+        )
 
 
 class RoundsSpec(SpecModel):

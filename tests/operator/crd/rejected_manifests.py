@@ -344,6 +344,26 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "spec.errors.deadLetters.prefix has no effect",
     ),
     (
+        "a dead-letter topic without tolerance",
+        [{"spec.errors": {"deadLetters": {"topic": "rejected"}}}],
+        "spec.errors.deadLetters.topic has no effect",
+    ),
+    (
+        "a dead-letter topic that the sink reads",
+        [{"spec.errors": {"tolerance": "All", "deadLetters": {"topic": "flights"}}}],
+        "spec.errors.deadLetters.topic is also in spec.kafka.topics",
+    ),
+    (
+        "a delivery without a dead-letter topic",
+        [{"spec.errors": {"tolerance": "All", "deadLetters": {"delivery": "AtLeastOnce"}}}],
+        "spec.errors.deadLetters.delivery has no effect",
+    ),
+    (
+        "headers without a dead-letter topic",
+        [{"spec.errors": {"tolerance": "All", "deadLetters": {"headers": False}}}],
+        "spec.errors.deadLetters.headers has no effect",
+    ),
+    (
         "dead letters among the objects",
         [{"spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "a/b"}}, "spec.s3.topicsDir": "a/b"}],
         "spec.errors.deadLetters.prefix and spec.s3.topicsDir must not contain each other",

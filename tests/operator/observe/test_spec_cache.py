@@ -63,11 +63,11 @@ def test_another_reset_annotation_is_parsed_without_another_generation() -> None
 
 
 def test_an_unsupported_feature_is_an_error_and_its_sink_still_takes_part_in_conflicts() -> None:
-    found = SpecCache().parse(document(errors={"tolerance": "All", "deadLetters": {"topic": "rejected"}}))
+    found = SpecCache().parse(document(errors={"onNullValue": "Write"}))
     assert found.spec.sink is None
-    assert "spec.errors.deadLetters.topic: rejected is not supported" in found.spec.error
+    assert "spec.errors.onNullValue: Write is not supported" in found.spec.error
     assert found.readable is not None
-    assert found.readable.spec.errors.dead_letters.topic == "rejected"
+    assert found.readable.spec.errors.on_null_value == "Write"
 
 
 def test_an_invalid_spec_is_an_error_and_owns_nothing() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from sink_job.api.sections.job_sections import KeySettings
+from sink_job.api.enums import OnNullValue
+from sink_job.api.sections.job_sections import DeadLetterSettings, KeySettings
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.generations import (
@@ -17,6 +18,7 @@ from sink_job.ledger.generations import (
     new_topics_dir,
     open_object_ranges,
     settings_below,
+    settings_of_generation,
     without_open_bytes,
 )
 from sink_job.ledger.offset_checksum import checksum_range
@@ -190,3 +192,17 @@ def test_a_reset_without_a_request_digest_is_read() -> None:
         ).request
         == ""
     )
+
+
+@pytest.mark.parametrize("topics_dir", [None, "topics/generation=3"])
+def test_dead_letter_objects_in_the_folder_of_the_ledger_have_a_directory_for_each_generation(
+    topics_dir: str | None,
+) -> None:
+    prefix = "topics/_s3sink/s/dead-letters"
+    chosen = DeadLetterSettings(prefix=prefix, on_null_value=OnNullValue.FAIL, topic="t", staged=True)
+    settings = ObjectSettings(dead_letters=chosen)
+    found = settings_of_generation(settings, topics_dir, 3).dead_letters
+    assert found is not None
+    assert found.prefix == f"{prefix}/3"
+    visible = settings.model_copy(update={"dead_letters": chosen.model_copy(update={"prefix": "bad", "staged": False})})
+    assert settings_of_generation(visible, None, 3) == visible

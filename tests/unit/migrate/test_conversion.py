@@ -119,12 +119,19 @@ def test_tombstones_that_cannot_be_written_yet_are_reported_and_stop_the_sink() 
     assert len(findings_of({"behavior.on.null.values": "write"})) == 1
 
 
-def test_dead_letters_and_the_tombstones_among_them_are_reported() -> None:
+def test_a_dead_letter_topic_and_its_headers_are_converted() -> None:
+    settings = {"errors.deadletterqueue.topic.name": "dlq", "errors.tolerance": "all"}
+    assert spec_of(settings)["errors"] == {"tolerance": "All", "deadLetters": {"topic": "dlq", "headers": False}}
+    settings["errors.deadletterqueue.context.headers.enable"] = "true"
+    assert spec_of(settings)["errors"] == {"tolerance": "All", "deadLetters": {"topic": "dlq"}}
+    assert findings_of(settings) == []
+
+
+def test_the_tombstones_among_dead_letters_are_reported() -> None:
     settings = {"errors.deadletterqueue.topic.name": "dlq", "errors.tolerance": "all"}
     (found,) = findings_of({**settings, "behavior.on.null.values": "ignore"})
     assert "tombstones" in found
-    (found,) = findings_of({**settings, "behavior.on.null.values": "ignore", "report.null.values.to.dlq": "false"})
-    assert "tombstones" not in found
+    assert findings_of({**settings, "behavior.on.null.values": "ignore", "report.null.values.to.dlq": "false"}) == []
     assert findings_of({"errors.deadletterqueue.topic.name": "dlq"}) == []
 
 

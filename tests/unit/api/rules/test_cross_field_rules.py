@@ -376,14 +376,9 @@ def test_the_maximum_share_of_rejected_records_may_be_a_whole_number(share: floa
     assert errors.dead_letters.max_share == share
 
 
-def test_a_topics_pattern_excludes_the_dead_letter_topic_and_the_name_of_ledgers() -> None:
-    everything = {
-        "spec.kafka.topics": ABSENT,
-        "spec.kafka.topicsPattern": ".*",
-        "spec.errors": {"tolerance": "All", "deadLetters": {"topic": "rejected"}},
-    }
-    spec = accepted(everything, for_job=False).spec
-    assert [topic for topic in ("flights", "rejected", "_s3sink") if spec.reads(topic)] == ["flights"]
+def test_a_topics_pattern_excludes_the_name_of_ledgers() -> None:
+    spec = accepted({"spec.kafka.topics": ABSENT, "spec.kafka.topicsPattern": ".*"}).spec
+    assert [topic for topic in ("flights", "_s3sink") if spec.reads(topic)] == ["flights"]
 
 
 def test_a_topics_pattern_matches_the_whole_name() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.api.manifests import accepted, spec_errors
+from tests.unit.api.manifests import ABSENT, accepted, spec_errors
 
 PREFIX = "spec.errors.deadLetters.prefix"
 
@@ -63,3 +63,52 @@ def test_a_directory_of_its_own_is_accepted(prefix: str) -> None:
 def test_without_a_prefix_the_settings_of_objects_have_no_trace_of_dead_letters() -> None:
     settings = accepted({"spec.errors": {"tolerance": "All"}}).object_settings()
     assert "dead" not in settings.model_dump_json().lower()
+
+
+TOPIC = "spec.errors.deadLetters.topic"
+
+
+def with_topic(topic: str, **more: object) -> dict[str, object]:
+    return {"spec.errors": {"tolerance": "All", "deadLetters": {"topic": topic}}, **more}
+
+
+def test_a_topic_needs_tolerance() -> None:
+    assert spec_errors({TOPIC: "rejected"}) == [f"{TOPIC}: rejected has no effect without spec.errors.tolerance: All"]
+
+
+def test_a_sink_does_not_read_its_dead_letters_by_name() -> None:
+    assert spec_errors(with_topic("flights")) == [
+        f"{TOPIC}: flights is also in spec.kafka.topics: the sink would read its own dead letters; use another topic"
+    ]
+
+
+def test_a_sink_does_not_read_its_dead_letters_by_pattern() -> None:
+    everything = {"spec.kafka.topics": ABSENT, "spec.kafka.topicsPattern": "fl.*"}
+    assert spec_errors(with_topic("flights-rejected", **everything)) == [
+        f"{TOPIC}: flights-rejected matches spec.kafka.topicsPattern fl.*: the sink would read its own dead letters; "
+        "use another topic, or a pattern that begins with (?!flights-rejected$)"
+    ]
+    accepted(with_topic("rejected", **everything))
+    accepted(with_topic("fl-bad", **{**everything, "spec.kafka.topicsPattern": "(?!fl-bad$).*"}))
+
+
+@pytest.mark.parametrize(("name", "value"), [("headers", False), ("delivery", "AtLeastOnce")])
+def test_settings_of_a_topic_need_one(name: str, value: object) -> None:
+    written = str(value).lower() if value is False else value
+    assert spec_errors({"spec.errors": {"tolerance": "All", "deadLetters": {name: value}}}) == [
+        f"spec.errors.deadLetters.{name}: {written} has no effect without {TOPIC}"
+    ]
+
+
+def test_without_a_prefix_the_objects_for_a_topic_are_in_the_folder_of_the_ledger() -> None:
+    found = accepted(with_topic("rejected")).object_settings().dead_letters
+    assert found is not None
+    assert (found.prefix, found.topic, found.staged) == (
+        "topics/_s3sink/default.flights/dead-letters",
+        "rejected",
+        True,
+    )
+    both = {"spec.errors": {"tolerance": "All", "deadLetters": {"topic": "rejected", "prefix": "bad"}}}
+    found = accepted(both).object_settings().dead_letters
+    assert found is not None
+    assert (found.prefix, found.topic, found.staged) == ("bad", "rejected", False)

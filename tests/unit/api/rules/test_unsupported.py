@@ -24,16 +24,6 @@ UNSUPPORTED = [
         {"spec.errors.onNullValue": "Write"},
         "spec.errors.onNullValue: Write is not supported yet; supported: Fail, Ignore",
     ),
-    (
-        {"spec.errors": {"tolerance": "All", "deadLetters": {"topic": "rejected"}}},
-        "spec.errors.deadLetters.topic: rejected is not supported yet; remove it; tolerance: All drops and counts such "
-        "records",
-    ),
-    (
-        {"spec.errors": {"deadLetters": {"headers": False}}},
-        "spec.errors.deadLetters.headers: false is not supported yet; remove it; it belongs to "
-        "errors.deadLetters.topic",
-    ),
 ]
 
 
