@@ -266,7 +266,9 @@ class SimulatedS3(S3Client):
 
     # -- uploads -----------------------------------------------------------------------------------------------------
 
-    def create_upload(self, key: str, *, content_type: str | None = None, content_encoding: str | None = None) -> str:
+    def create_upload(
+        self, key: str, *, content_type: str | None = None, content_encoding: str | None = None, temporary: bool = False
+    ) -> str:
         return self._call(f"create-upload {key}", lambda: self.store.create_upload(key), writes=True)
 
     def upload_part(self, key: str, upload_id: str, number: int, body: Body, crc: int | None = None) -> UploadedPart:

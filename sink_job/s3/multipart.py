@@ -48,11 +48,19 @@ class MultipartCalls:
 
     _transport: Transport
 
-    def create_upload(self, key: str, *, content_type: str | None = None, content_encoding: str | None = None) -> str:
-        """Starts an upload of an object with the attributes of the settings, and returns its id. After a lost reply an
-        upload with an unknown id remains in the store."""
+    def create_upload(
+        self,
+        key: str,
+        *,
+        content_type: str | None = None,
+        content_encoding: str | None = None,
+        temporary: bool = False,
+    ) -> str:
+        """Starts an upload of an object, and returns its id. It has the attributes of the settings unless it is
+        `temporary`. After a lost reply an upload with an unknown id remains in the store."""
         headers: dict[str, Any] = {"ContentType": content_type, "ContentEncoding": content_encoding}
-        headers.update((*self._transport.settings.attributes, *self._transport.settings.encryption))
+        settings = self._transport.settings
+        headers.update((*(() if temporary else settings.attributes), *settings.encryption))
         answer = self._transport.call(
             "create_multipart_upload",
             key=key,

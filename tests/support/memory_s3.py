@@ -119,7 +119,7 @@ class MemoryS3:
 
     # -- uploads -----------------------------------------------------------------------------------------------------
 
-    def create_upload(self, key: str) -> str:
+    def create_upload(self, key: str, *, temporary: bool = False) -> str:
         self.fault("create_upload", key)
         at = self._change()
         self.uploads[f"upload-{at}"] = _Upload(key, at)

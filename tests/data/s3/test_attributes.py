@@ -56,6 +56,14 @@ def test_an_object_has_its_class_acl_and_tags_and_a_file_of_the_ledger_has_none(
     assert s3.ignored_attributes("topics/object") == []
 
 
+def test_a_temporary_object_has_no_attributes(moto: S3Server, with_attributes: Callable[..., S3Client]) -> None:
+    s3, server, key = with_attributes(moto, *ALL), moto.client(), "topics/_s3sink/a/dead-letters/temporary"
+    upload = s3.create_upload(key, temporary=True)
+    s3.complete(key, upload, [s3.upload_part(key, upload, 1, b"content")])
+    assert "StorageClass" not in server.head_object(Bucket="archive", Key=key)
+    assert server.get_object_tagging(Bucket="archive", Key=key)["TagSet"] == []
+
+
 def test_versitygw_keeps_tags(gateway: VersityGW, with_attributes: Callable[..., S3Client], key: str) -> None:
     s3 = with_attributes(gateway, ("Tagging", "team=orders"))
     write(s3, key)
