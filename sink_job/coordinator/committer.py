@@ -34,7 +34,7 @@ from sink_job.ledger.state import (
 )
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.transitions import apply, diff, superseded_staging
-from sink_job.partitioning.object_keys import is_internal
+from sink_job.partitioning.object_keys import is_temporary
 from sink_job.s3 import S3Client
 
 MAX_REBUILD_ATTEMPTS = 5
@@ -157,9 +157,10 @@ class Committer:
         """Records that these objects are visible: the group's offset does not pass them before that (P5)."""
         closed, lost = (rebuilt.closed, rebuilt.lost) if rebuilt else ((), ())
         uploads = [(o.key, o.upload) for o in closed]
+        produced = [o.key for o in self.state.pending.values() if o.key in visible and is_temporary(o.path, o.key)]
         self.record(clock=clock, partitions={}, closed=closed, lost=lost, started_uploads=uploads, acknowledged=visible)
         self.published += len(visible)
-        self.s3.delete(sorted(filter(is_internal, visible)))
+        self.s3.delete(sorted(produced))
 
     def refresh_offsets(self, partitions: Iterable[TopicPartition]) -> None:
         """See `GroupOffsets.refresh`, and `DeadLetterProducer.refresh`."""

@@ -16,7 +16,7 @@ from sink_job.api.errors import ConfigurationError, ExistingObjects
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject
-from sink_job.partitioning.object_keys import ObjectName, is_internal, layouts, parse_key, topic_prefixes
+from sink_job.partitioning.object_keys import ObjectName, is_temporary, layouts, parse_key, topic_prefixes
 from sink_job.s3 import S3Client
 from sink_job.verify.audit_input import GenerationAudit
 from sink_job.verify.per_generation import is_copied
@@ -45,7 +45,7 @@ def check_existing_objects(
     """Raises ExistingObjects when an object contains, or may contain, a record at or above the start offset of its
     topic-partition. Raises ConfigurationError when a missing object contained records below the start offset that no
     other object contains."""
-    recorded = {o.key: o for each in generations for o in each.objects if not is_internal(o.key)}
+    recorded = {o.key: o for each in generations for o in each.objects if not is_temporary(o.path, o.key)}
     listed: set[str] = set()
     untracked: dict[str, ObjectName] = {}
     for topic in sorted({tp.topic for tp in starts}):
@@ -115,7 +115,7 @@ def uncovered_objects(generations: Sequence[GenerationAudit], starts: Starts) ->
     if no later generation has copied the records below it."""
     ended = [replace(each, ended=True) for each in generations]
     for index, each in enumerate(ended):
-        for o in (o for o in each.objects if not is_internal(o.key)):
+        for o in (o for o in each.objects if not is_temporary(o.path, o.key)):
             start = starts.get(o.topic_partition, 0)
             if o.first < start <= o.last and not is_copied(ended[index + 1 :], o, start):
                 yield o, start

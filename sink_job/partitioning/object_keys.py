@@ -23,6 +23,7 @@ MAX_OFFSET: Final = 2**63 - 1
 """Kafka's maxima."""
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+_TEMPORARY: Final = re.compile(rf"(?:^|/){RESERVED}/[^/]+/dead-letters/")
 _SUFFIXES: Final = {CompressionCodec.NONE: "", CompressionCodec.GZIP: ".gz", CompressionCodec.ZSTD: ".zst"}
 _PARQUET: Final = {
     CompressionCodec.NONE: "",
@@ -62,9 +63,11 @@ def layouts(object_settings: ObjectSettings) -> tuple[ObjectSettings, ...]:
     return (object_settings, *filter(None, (None if has_none else dead_letter_layout(object_settings),)))
 
 
-def is_internal(key: str) -> bool:
-    """Whether an object belongs to a ledger: a dead-letter object that exists only until its records are in a topic."""
-    return f"/{RESERVED}/" in f"/{key}"
+def is_temporary(path: str, key: str) -> bool:
+    """Whether an object with this path and key exists only until its records are in a topic: a dead-letter object in
+    the folder of a ledger. The key alone does not decide it: a field of a record may contain the name of the
+    folder."""
+    return path == DEAD_LETTERS and _TEMPORARY.search(key) is not None
 
 
 def dead_letter_layout(object_settings: ObjectSettings) -> ObjectSettings | None:

@@ -24,7 +24,7 @@ from sink_job.ledger.state import (
     RotationRange,
     committable_offsets,
 )
-from sink_job.partitioning.object_keys import is_internal
+from sink_job.partitioning.object_keys import is_temporary
 from sink_job.records.batch import DEAD_LETTERS
 from sink_job.rotation.types import ObjectId
 from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets, UntrackedObject
@@ -128,9 +128,9 @@ class _PartitionAudit:
             start=self.start,
             committed=committable,
             next=state.next,
-            objects=len([o for o in visible if not is_internal(o.key)]),
+            objects=len([o for o in visible if not is_temporary(o.path, o.key)]),
             records=total_checksum([o for o in visible if o.path != DEAD_LETTERS]).count,
-            bytes=sum(o.bytes for o in visible if not is_internal(o.key)),
+            bytes=sum(o.bytes for o in visible if not is_temporary(o.path, o.key)),
             pending_records=total_checksum(state.open).count + total_checksum(unpublished).count,
             gaps=sum(r.gaps.count for r in self.rotations) + self._recent_gaps() + total_checksum(self.lost).count,
             end=end,

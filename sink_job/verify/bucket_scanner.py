@@ -10,7 +10,7 @@ from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject
 from sink_job.ledger.stored_object import compare_stored, multipart_etag
-from sink_job.partitioning.object_keys import is_internal, topic_prefixes
+from sink_job.partitioning.object_keys import is_temporary, topic_prefixes
 from sink_job.s3 import Listed, S3Client
 from sink_job.verify.audit_input import BucketState, GenerationAudit, UntrackedObject
 from sink_job.verify.duplicate_objects import DuplicateDetector, KeyOrigin, OtherObject
@@ -34,7 +34,7 @@ class LedgerContent:
     ) -> None:
         """`claimed`: see `DuplicateDetector`. `started`: the time of the sink's first claim (ms, by the store's
         clock)."""
-        self.objects = {o.key: o for each in generations for o in each.objects if not is_internal(o.key)}
+        self.objects = {o.key: o for each in generations for o in each.objects if not is_temporary(o.path, o.key)}
         self.partitions = {TopicPartition.parse(name) for each in generations for name in each.state.partitions}
         self.topics = sorted({tp.topic for tp in self.partitions})
         self.settings = _distinct(settings_of_claims.values())

@@ -21,7 +21,7 @@ from sink_job.codecs.required_columns import required_columns
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Columns, Engine, Range, stateless
 from sink_job.ledger.state import ClosedObject
-from sink_job.partitioning.object_keys import is_internal
+from sink_job.partitioning.object_keys import is_temporary
 from sink_job.s3 import S3Settings
 from sink_job.verify.bucket_scanner import ReportProgress
 from sink_job.verify.compare_task import CompareInput, CompareSettings, ExpectedObject, compare_range
@@ -207,7 +207,7 @@ def _comparison(evidence: Evidence, result: PartitionResult) -> _PartitionCompar
 
 def _is_read(o: ClosedObject, missing: Collection[str]) -> bool:
     """Whether the object is in the bucket: one whose records are in a dead-letter topic need not be."""
-    return o.key not in missing and not is_internal(o.key)
+    return o.key not in missing and not is_temporary(o.path, o.key)
 
 
 def _expected(o: ClosedObject, *, read: bool) -> ExpectedObject:

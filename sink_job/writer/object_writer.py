@@ -27,7 +27,7 @@ from sink_job.formats.remainder import Remainder
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.staging import StagedDataLost, StagingReader, StagingWriter
 from sink_job.ledger.state import NOTHING_STAGED, Extent, OffsetChecksum, OpenObject, Part, SourceRange
-from sink_job.partitioning.object_keys import is_internal
+from sink_job.partitioning.object_keys import is_temporary
 from sink_job.records.batch import DEAD_LETTERS
 from sink_job.rotation.types import ObjectId, OpenObjectState
 from sink_job.s3 import S3Client
@@ -151,9 +151,13 @@ class ObjectWriter:
     def _put(self, number: int, body: PartBody) -> Part:
         with self._upload_lock:
             if self._upload is None:
-                self._upload = self._uploads.s3.create_upload(self.key, temporary=is_internal(self.key))
+                self._upload = self._uploads.s3.create_upload(self.key, temporary=self._is_temporary)
         sent = self._uploads.s3.upload_part(self.key, self._upload, number, body)
         return Part(sent.number, sent.etag, sent.crc, sent.size)
+
+    @property
+    def _is_temporary(self) -> bool:
+        return isinstance(self.rows, DeadLetterSources) and is_temporary(DEAD_LETTERS, self.key)
 
     @property
     def encoded(self) -> EncodedSize:

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sink_job.partitioning.object_keys import ObjectName, extension, object_key, parse_key, path_elements, topic_prefix
+from sink_job.partitioning.object_keys import (
+    ObjectName,
+    extension,
+    is_temporary,
+    object_key,
+    parse_key,
+    path_elements,
+    topic_prefix,
+)
+from sink_job.records.batch import DEAD_LETTERS
 from tests.unit.rotation.settings import object_settings
 
 
@@ -124,3 +133,17 @@ def test_a_topic_name_that_contains_the_delimiter_is_parsed() -> None:
 @pytest.mark.parametrize("numbers", [f"{2**31}+0000000000", f"0+{2**63}"])
 def test_a_key_with_a_number_beyond_kafkas_maxima_is_not_parsed(numbers: str) -> None:
     assert parse_key(object_settings(), f"topics/t/p/t+{numbers}.json") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "expected"),
+    [
+        (DEAD_LETTERS, "topics/_s3sink/default.a/dead-letters/1/t/partition=0/t+0+0000000002.json", True),
+        (DEAD_LETTERS, "_s3sink/default.a/dead-letters/1/t/partition=0/t+0+0000000002.json", True),
+        (DEAD_LETTERS, "rejected/t/partition=0/t+0+0000000002.json", False),
+        (DEAD_LETTERS, "rejected/_s3sink/partition=0/_s3sink+0+0000000002.json", False),
+        ("_s3sink/a/dead-letters", "topics/t/_s3sink/a/dead-letters/t+0+0000000002.json", False),
+    ],
+)
+def test_only_a_dead_letter_object_in_the_folder_of_a_ledger_is_temporary(path: str, key: str, expected: bool) -> None:
+    assert is_temporary(path, key) is expected

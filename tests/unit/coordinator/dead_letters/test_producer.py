@@ -39,10 +39,10 @@ class Fixture:
         self.topics = SimulatedTopics({"dlq", "other"})
         self.change({})
 
-    def change(self, dead_letters: dict[str, Any]) -> None:
-        """Changes the section of the manifest."""
+    def change(self, dead_letters: dict[str, Any], **spec: Any) -> None:
+        """Changes the section of the manifest, and others."""
         errors = {"tolerance": "All", "deadLetters": {"topic": "dlq", **dead_letters}}
-        text = manifest("archive", "http://127.0.0.1:9", flush_size=10, max_records=6, errors=errors)
+        text = manifest("archive", "http://127.0.0.1:9", flush_size=10, max_records=6, errors=errors, spec=spec)
         self.memory.sink = load_sink(text)
 
     def run(self, records: int, **context: Any) -> None:
@@ -144,3 +144,12 @@ def test_an_object_that_is_deleted_before_its_transaction_is_written_again(sink:
     sink.topics.before = lambda name: None
     sink.run(6)
     assert sink.offsets() == [2, 5]
+
+
+def test_objects_whose_path_looks_like_the_folder_of_dead_letters_are_kept(sink: Fixture) -> None:
+    path = {"type": "Time", "duration": "1h", "timestampExtractor": "Record", "timezone": "UTC", "locale": "en"}
+    sink.change({}, partitioner={**path, "pathFormat": "'_s3sink'/'a'/'dead-letters'/YYYY"})
+    sink.run(30)
+    objects = [key for key in sink.memory.s3.objects if key.startswith("topics/log/_s3sink/a/dead-letters/")]
+    assert len(objects) == 2
+    assert len(sink.offsets()) == 10
