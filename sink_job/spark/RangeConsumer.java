@@ -112,14 +112,16 @@ class RangeConsumer {
         while (!group.isSent()) {
             ConsumerRecords records = consumer.poll(POLL);
             group.hold(records);
-            if (advance(group)) {
-                progress = System.nanoTime();
-            } else if (System.nanoTime() - progress > 1000000L * frame.settings.timeoutMs) {
+            boolean advanced = advance(group);
+            if (!advanced && System.nanoTime() - progress > 1000000L * frame.settings.timeoutMs) {
                 OffsetRange range = group.current();
                 throw new TimeoutException("no record of " + range.partition + " at offset "
                     + positions.get(range.partition) + " within " + frame.settings.timeoutMs + " ms");
             }
             group.send(frame, positions);
+            if (advanced) {
+                progress = System.nanoTime(); // without the time for which the worker was busy
+            }
             if (group.size() > 1) {
                 pauseAndResume(group);
             }
@@ -128,6 +130,7 @@ class RangeConsumer {
 
     private void seek(RangeGroup group) {
         Map starts = group.starts();
+        consumer.resume(consumer.paused()); // of a group that was not read to its end
         if (positions.equals(starts)) {
             return;
         }

@@ -10,6 +10,7 @@ import java.util.Map;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Header;
 
 /**
  * Ranges of different topic-partitions of a task that are fetched together and sent one after the other.
@@ -34,8 +35,8 @@ class RangeGroup {
     }
 
     /**
-     * The groups of a task's ranges, in their order, without ranges that have no offset. maxBytes: bytes of keys and
-     * values above which a group holds no further records.
+     * The groups of a task's ranges, in their order, without ranges that have no offset. maxBytes: bytes of keys,
+     * values and headers above which a group holds no further records.
      */
     static List of(List ranges, int maxBytes) {
         List groups = new ArrayList();
@@ -121,7 +122,7 @@ class RangeGroup {
             for (int i = 0; index > sent && i < count; i++) {
                 heldBytes += bytes((ConsumerRecord) records.get(i));
             }
-            ((List) held.get(index)).add(records.subList(0, count));
+            ((List) held.get(index)).add(new ArrayList(records.subList(0, count)));
         }
     }
 
@@ -160,6 +161,12 @@ class RangeGroup {
     }
 
     private static long bytes(ConsumerRecord record) {
-        return Math.max(record.serializedKeySize(), 0) + Math.max(record.serializedValueSize(), 0);
+        long bytes = Math.max(record.serializedKeySize(), 0) + Math.max(record.serializedValueSize(), 0);
+        Header[] headers = record.headers().toArray();
+        for (int i = 0; i < headers.length; i++) {
+            byte[] value = headers[i].value();
+            bytes += headers[i].key().length() + (value == null ? 0 : value.length);
+        }
+        return bytes;
     }
 }

@@ -71,6 +71,21 @@ def test_any_ranges_of_any_topic_partitions_are_read_exactly(engine: SparkEngine
         assert read(engine, ranges) == expected(ranges)
 
 
+def test_after_a_group_that_was_not_read_to_its_end_each_of_its_topic_partitions_is_read_alone(
+    spark: SparkContext, kafka: KafkaBroker, topics: Topics, topic: str
+) -> None:
+    topics.create(topic, partitions=16)
+    small = [Record(value=value(p, n), partition=p) for p in range(8) for n in range(10)]
+    large = [Record(value=bytes(900_000), partition=p) for p in range(8, 16) for _ in range(4)]
+    topics.produce(topic, small + large)
+    engine = engine_of(spark, {"bootstrap.servers": kafka.bootstrap}, poll_timeout_ms=5_000)
+    both = {TopicPartition(topic, p): (0, 5 if p < 8 else 4) for p in range(16)}
+    run(engine, spark_tasks.first_offset, both)  # a small one and a large one in each of eight tasks
+    for p in range(8):
+        alone = {TopicPartition(topic, p): (5, 10)}
+        assert read(engine, alone) == expected(alone)
+
+
 def test_records_larger_than_the_share_of_a_topic_partition_are_read_whole_and_in_order(
     engine: SparkEngine, topics: Topics, topic: str
 ) -> None:
