@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
+from sink_job.api.errors import AccessDenied
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.staging import is_expired, staged_dead_letters
@@ -62,8 +63,7 @@ class OrphanCleaner:
                 if upload.upload_id in referenced or upload.initiated_ms >= before:
                     continue
                 if any(_could_open(object_settings, upload.key, ranges) for object_settings in settings_of_claims):
-                    self.s3.abort(upload.key, upload.upload_id)
-                    removed += 1
+                    removed += self._aborted(upload.key, upload.upload_id)
         if removed:
             _log.info("aborted %d orphaned uploads of previous rounds", removed)
         return removed
@@ -78,6 +78,16 @@ class OrphanCleaner:
         ]
         self.s3.delete(orphaned)
         return len(orphaned)
+
+    def _aborted(self, key: str, upload_id: str) -> bool:
+        """Whether an upload could be aborted. With `s3.assumeRole`, a key below an earlier prefix may not be changed:
+        the start has tested the permissions for the present ones."""
+        try:
+            self.s3.abort(key, upload_id)
+        except AccessDenied as denied:
+            _log.warning("an unfinished upload below an earlier prefix is left: %s", denied)
+            return False
+        return True
 
     def _delete_produced(self, state: LedgerState, before: int) -> None:
         """Deletes dead-letter objects in the ledger's folder whose records are in their topic: the state does not list

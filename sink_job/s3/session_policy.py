@@ -20,8 +20,9 @@ OBJECT_ACTIONS: Final = (
     "s3:AbortMultipartUpload",
     "s3:ListMultipartUploadParts",
 )
-LIST_ACTIONS: Final = ("s3:ListBucket", "s3:ListBucketMultipartUploads")
-BUCKET_ACTIONS: Final = ("s3:GetLifecycleConfiguration", "s3:GetBucketVersioning")
+LIST_ACTIONS: Final = ("s3:ListBucket",)
+BUCKET_ACTIONS: Final = ("s3:ListBucketMultipartUploads", "s3:GetLifecycleConfiguration", "s3:GetBucketVersioning")
+"""The condition `s3:prefix` is not a key of ListBucketMultipartUploads: it would deny the request."""
 KEY_ACTIONS: Final = ("kms:GenerateDataKey", "kms:Decrypt")
 
 

@@ -28,6 +28,13 @@ def test_objects_and_listings_are_limited_to_the_prefixes() -> None:
     assert all(action.startswith("kms:") for action in keys["Action"])
 
 
+def test_the_prefix_is_a_condition_only_of_actions_that_have_this_condition_key() -> None:
+    _, listing, bucket, _ = statements(["topics/"])
+    assert listing["Action"] == ["s3:ListBucket"]
+    assert "s3:ListBucketMultipartUploads" in bucket["Action"]
+    assert "Condition" not in bucket
+
+
 def test_without_a_prefix_the_whole_bucket_is_allowed() -> None:
     objects, listing, *_ = statements([""])
     assert objects["Resource"] == ["arn:aws:s3:::archive/*"]
