@@ -223,8 +223,8 @@ public class DeadLetterBridge implements Callback {
                 times.put(partition, Long.valueOf(since));
             }
             consumer.assign(partitions);
-            Map ends = ends(properties, partitions);
-            Map starts = consumer.offsetsForTimes(times);
+            Map starts = new HashMap();
+            Map ends = ends(properties, partitions, times, starts);
             for (Iterator i = partitions.iterator(); i.hasNext();) {
                 TopicPartition partition = (TopicPartition) i.next();
                 OffsetAndTimestamp start = (OffsetAndTimestamp) starts.get(partition);
@@ -261,12 +261,16 @@ public class DeadLetterBridge implements Callback {
         }
     }
 
-    /** The high watermarks: open transactions end before them. */
-    private static Map ends(Map properties, List partitions) {
+    /**
+     * The high watermarks: open transactions end before them. Adds the first offsets since these times to starts: with
+     * read_committed the broker would not find one behind an open transaction.
+     */
+    private static Map ends(Map properties, List partitions, Map times, Map starts) {
         Map uncommitted = new HashMap(properties);
         uncommitted.put("isolation.level", "read_uncommitted");
         KafkaConsumer consumer = new KafkaConsumer(uncommitted);
         try {
+            starts.putAll(consumer.offsetsForTimes(times));
             return consumer.endOffsets((Collection) partitions);
         } finally {
             consumer.close(Duration.ofMillis(1000));

@@ -30,6 +30,7 @@ TRANSACTION_TIMEOUT_MS: Final = 300_000
 _FIELD: Final = "spec.errors.deadLetters"
 _FENCED: Final = {"InvalidProducerEpochException", "ProducerFencedException"}
 _NO_TRANSACTIONS: Final = {"UnsupportedVersionException", "InvalidTxnTimeoutException"}
+_MAX_INT: Final = 2**31 - 1
 _BYTES: Final = "org.apache.kafka.common.serialization.ByteArray"
 
 
@@ -78,7 +79,8 @@ class JavaDeadLetterTopic:
         return self._max_bytes
 
     def start(self) -> None:
-        """Starts a producer. With transactions it fences earlier ones, and ends their transactions."""
+        """Starts a producer whose records have the size that the last `check` has found. With transactions it fences
+        earlier ones, and ends their transactions."""
         self._answer(self._bridge.open(self._producer_settings()), "create a producer")
         if self._transactions:
             self._answer(self._bridge.initTransactions(), "start transactions", transactions=True)
@@ -119,6 +121,7 @@ class JavaDeadLetterTopic:
             {
                 "isolation.level": "read_committed",
                 "enable.auto.commit": "false",
+                "auto.offset.reset": "earliest",
                 "key.deserializer": f"{_BYTES}Deserializer",
                 "value.deserializer": f"{_BYTES}Deserializer",
             }
@@ -138,10 +141,10 @@ class JavaDeadLetterTopic:
     def _producer_settings(self) -> Any:
         settings = {
             "acks": "all",
-            "enable.idempotence": "true",
+            "enable.idempotence": str(self._transactions).lower(),
             "key.serializer": f"{_BYTES}Serializer",
             "value.serializer": f"{_BYTES}Serializer",
-            "max.request.size": str(max(self._max_bytes, 1 << 20) + (1 << 16)),
+            "max.request.size": str(min(max(self._max_bytes, 1 << 20) + (1 << 16), _MAX_INT)),
             "batch.size": str(min(64 << 10, self._max_bytes)),
             "buffer.memory": str(max(self._max_bytes + (1 << 20), 16 << 20)),
             "max.block.ms": str(self._timeout_ms),

@@ -43,7 +43,7 @@ class DeadLetterProducer:
         self._s3 = s3
         self._ledger = ledger
         self._clock = context.clock
-        self._is_started = False
+        self._started_for: str | None = None
         self._numbers: dict[str, int | None] = {}
         self._committed_at = self._clock()
 
@@ -56,14 +56,14 @@ class DeadLetterProducer:
         Commits the current number if none is committed and everything is in the topic."""
         topic = self._sink.spec.errors.dead_letters.topic
         if topic is not None:
-            self._unless_fenced(state, partial(self._begin, topic, state))
+            self._unless_fenced(topic, state, partial(self._begin, topic, state))
 
     def produce(self, state: LedgerState) -> None:
         """Produces what is missing of the closed dead-letter objects. All of them are visible.
 
         Raises LedgerFenced if another driver has claimed the ledger, TransientError, and the errors of the topic."""
         for topic, objects in objects_for_topics(state).items():
-            self._unless_fenced(state, partial(self._produce, topic, objects, state))
+            self._unless_fenced(topic, state, partial(self._produce, topic, objects, state))
 
     def refresh(self, state: LedgerState) -> None:
         """Commits the current number every `COMMIT_INTERVAL_MS`, before Kafka expires it."""
@@ -71,36 +71,43 @@ class DeadLetterProducer:
         is_due = abs(self._clock() - self._committed_at) >= COMMIT_INTERVAL_MS
         if topic is not None and is_due and not objects_for_topics(state).get(topic):
             self._ledger.check_head(state)
-            self._unless_fenced(state, partial(self._commit_number, topic, state))
+            self._unless_fenced(topic, state, partial(self._commit_number, topic, state))
 
     def close(self) -> None:
         """Ends the connections."""
-        if self._is_started:
+        if self._started_for is not None:
             self._topics.close()
 
-    def _unless_fenced(self, state: LedgerState, commit: Callable[[], None]) -> None:
+    def _unless_fenced(self, topic: str, state: LedgerState, commit: Callable[[], None]) -> None:
         """Commits a transaction; starts the producer again while it is fenced and this driver owns the ledger: a driver
         that was suspended before it started its own producer has fenced this one."""
         for _ in range(MAX_FENCED):
             try:
-                if not self._is_started:
-                    self._start()
+                if self._started_for != topic:
+                    self._start(topic)
                 return commit()
             except ProducerFenced:
-                self._is_started = False
+                self._started_for = None
                 self._ledger.check_head(state)
+            except Exception:
+                self._started_for = None  # a producer is not used after an error
+                raise
         raise TransientError(
             f"the transactional id of sink {self._sink.sink_id} for spec.errors.deadLetters.topic was used by another "
-            f"producer {MAX_FENCED} times in a row. Check that no other program uses it."
+            f"producer {MAX_FENCED} times in a row, or a transaction took longer than Kafka allows. Check that no "
+            "other program uses it; with very many dead letters at a time set spec.errors.deadLetters.delivery to "
+            "AtLeastOnce."
         )
 
     def _begin(self, topic: str, state: LedgerState) -> None:
         if not objects_for_topics(state).get(topic) and self._number(topic, state) is None:
             self._commit_number(topic, state)
 
-    def _start(self) -> None:
+    def _start(self, topic: str) -> None:
+        """Starts a producer whose requests have the size that the topic allows."""
+        self._topics.check(topic)
         self._topics.start()
-        self._is_started = True
+        self._started_for = topic
         self._numbers = {}
 
     def _produce(self, topic: str, objects: Sequence[ClosedObject], state: LedgerState) -> None:
