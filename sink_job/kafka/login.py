@@ -12,14 +12,16 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote_plus
 
 from sink_job.api.enums import LoginType
 from sink_job.api.errors import InvalidCredentials, SecretNotFound
-from sink_job.api.sections.login_section import LoginSpec
-from sink_job.api.sections.secret_refs import SecretKey
 from sink_job.engine.secret_files import current_version, read_key
+
+if TYPE_CHECKING:
+    from sink_job.api.sections.login_section import LoginSpec
+    from sink_job.api.sections.secret_refs import SecretKey
 
 _HERE: Final = "spec.kafka.login"
 _MODULES: Final = "org.apache.kafka.common.security"

@@ -17,8 +17,8 @@ _CUTOFF = 0.7
 
 
 def unknown_properties(gateway: JavaGateway, kafka: KafkaSpec) -> list[str]:
-    """A sentence for each property of the manifest that neither the consumer nor the admin client of the gateway's JVM
-    knows, with the nearest known name. Classes in other properties may read it."""
+    """A sentence for each property of the manifest that no client of the gateway's JVM (consumer, producer,
+    admin client) knows, with the nearest known name. Classes in other properties may read it."""
     sections = dict.fromkeys(kafka.properties, "properties")
     sections |= {secret.name: "propertySecrets" for secret in kafka.property_secrets}
     if not sections:
@@ -33,7 +33,11 @@ def _known(gateway: JavaGateway) -> Collection[str]:
     clients = jvm.org.apache.kafka.clients
     names: Iterator[str] = (
         jvm.java.lang.String.join(" ", config.configNames())
-        for config in (clients.consumer.ConsumerConfig, clients.admin.AdminClientConfig)
+        for config in (
+            clients.consumer.ConsumerConfig,
+            clients.producer.ProducerConfig,
+            clients.admin.AdminClientConfig,
+        )
     )
     return sorted({name for text in names for name in text.split(" ")})
 

@@ -43,6 +43,8 @@ def test_a_property_like_no_other_is_reported_without_a_suggestion(gateway: Java
     assert sentence.endswith("does not know x.y, which has no effect on it")
 
 
-@pytest.mark.parametrize("name", ["ssl.keystore.certificate.chain", "sasl.oauthbearer.token.endpoint.url"])
-def test_properties_of_the_consumer_and_of_the_admin_client_are_known(gateway: JavaGateway, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["ssl.keystore.certificate.chain", "sasl.oauthbearer.token.endpoint.url", "delivery.timeout.ms"]
+)
+def test_properties_of_each_client_are_known(gateway: JavaGateway, name: str) -> None:
     assert unknown_properties(gateway, kafka(name)) == []

@@ -42,11 +42,11 @@ def check_token_url(text: str) -> None:
     if url.username is not None or url.password is not None:
         raise ValueError("contains credentials: put them into the Secret of spec.kafka.login.credentials")
     if not re.fullmatch(_URL, text):
-        raise ValueError(f"{message}, without blanks, commas, quotes and backslashes")
+        raise ValueError(f"{message}, without blanks, commas, quotes, backslashes, $ and braces")
 
 
 _MAX_NAME: Final = 512
-_URL: Final = r"https?://[!#-&(-+\x2d-[\]-~]+"
+_URL: Final = r"https?://[!#%&(-+\x2d-[\]-z|~]+"
 LoginName = Annotated[str, TextValidator(check_login_name, {"minLength": 1, "maxLength": _MAX_NAME})]
 TokenUrl = Annotated[str, TextValidator(check_token_url, {"pattern": "^https?://", "maxLength": _MAX_NAME})]
 

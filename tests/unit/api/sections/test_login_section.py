@@ -36,9 +36,10 @@ def test_the_name_of_a_user_is_text_of_one_line(name: str, sentence: str) -> Non
         ("login.example.com/token", "is not the URL of a token endpoint: use https://host/path"),
         ("https:///token", "is not the URL of a token endpoint: use https://host/path"),
         ("https://a:b@example.com/token", "contains credentials: put them into the Secret of spec.kafka.login"),
-        ("https://example.com/token,https://other", "without blanks, commas, quotes and backslashes"),
-        ("https://example.com/to ken", "without blanks, commas, quotes and backslashes"),
-        ("https://example.com/'token", "without blanks, commas, quotes and backslashes"),
+        ("https://example.com/token,https://other", "without blanks, commas, quotes, backslashes, $ and braces"),
+        ("https://example.com/to ken", "without blanks, commas, quotes, backslashes, $ and braces"),
+        ("https://example.com/'token", "without blanks, commas, quotes, backslashes, $ and braces"),
+        ("https://example.com/${env:TOKEN}", "without blanks, commas, quotes, backslashes, $ and braces"),
         (f"https://example.com/{'a' * 500}", "is longer than 512 characters"),
     ],
 )
