@@ -1,7 +1,7 @@
 """Memory and CPU of an idle sink in Local mode: `python -m bench.idle_sink [--minutes 5]`.
 
-A topic of one partition gets a record a second. After a minute of warming up, the CPU time of the sink's processes is
-counted; the memory is the PSS of all of them together at the end.
+A topic of one partition gets a record a second. After warming up, in which the JVM compiles the code of a round, the
+CPU time of the processes is counted; the memory is the peak of the PSS of all of them together.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ from devtools.s3 import credentials_secret, s3_server
 from devtools.sink_process import local_spec, manifest
 from devtools.topics import Record, Topics
 
-WARM_UP_S = 60
 
-
-def measure(bootstrap: str, endpoint: str, folder: Path, seconds: float) -> str:
+def measure(bootstrap: str, endpoint: str, folder: Path, warm_up: float, seconds: float) -> str:
     """The row of the table: MB by role, MB of all, % of a core by role."""
     topics = Topics(bootstrap)
     topics.create("idle", partitions=1)
@@ -46,7 +44,7 @@ def measure(bootstrap: str, endpoint: str, folder: Path, seconds: float) -> str:
     sink = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment, start_new_session=True)
     try:
         with Sampler(sink.pid, {}) as sampler:
-            _produce(topics, WARM_UP_S)
+            _produce(topics, warm_up)
             before = sampler.sample()
             _produce(topics, seconds)
             after = sampler.sample()
@@ -70,12 +68,14 @@ def _produce(topics: Topics, seconds: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--warm-up", type=float, default=5, metavar="MINUTES")
     options = parser.parse_args()
     with kafka_broker() as broker, s3_server() as s3, tempfile.TemporaryDirectory(prefix="s3sink-bench-") as folder:
         s3.client().create_bucket(Bucket="idle")
         credentials_secret(Path(folder) / "keys")
         print("| PSS MB | % of a core | by role |\n|---|---|---|")
-        print(measure(broker.bootstrap, s3.endpoint, Path(folder), 60 * options.minutes))
+        warm_up, seconds = 60 * options.warm_up, 60 * options.minutes
+        print(measure(broker.bootstrap, s3.endpoint, Path(folder), warm_up, seconds))
 
 
 if __name__ == "__main__":
