@@ -47,9 +47,9 @@ class _Counts:
         totals.bytes += sum(c.bytes for c in counts)
         totals.parts += sum(c.parts for c in counts)
         totals.uploaded_bytes += sum(c.part_bytes for c in counts)
-        totals.ignored += sum(c.ignored for c in counts)
+        totals.ignored += sum(c.ignored + c.kept_nulls for c in counts)
         totals.dropped += sum(c.rejected - c.dead_letters for c in counts)
-        totals.dead_letters += sum(c.dead_letters for c in counts)
+        totals.dead_letters += sum(c.dead_letters - c.kept_nulls for c in counts)
         totals.dropped_properties += sum(c.dropped_properties for c in counts)
         totals.retries += sum(c.retries for c in counts)
         for c in counts:

@@ -22,7 +22,7 @@ def log_rejected(results: Mapping[TopicPartition, TaskResult]) -> None:
     """Logs the records that `errors.tolerance: All` drops, or that are in dead-letter objects: one line for each
     topic-partition."""
     for tp, result in sorted(results.items()):
-        if count := result.counts.rejected:
+        if count := result.counts.rejected - result.counts.kept_nulls:
             reported = result.rejected[:MAX_REPORTED_REJECTIONS]
             details = "; ".join(f"offset {record.offset}: {record.message}" for record in reported)
             if count > len(reported):
@@ -41,12 +41,10 @@ def check_rejected_share(results: Mapping[TopicPartition, TaskResult], max_share
     records, and at least `MIN_REJECTED`: a wrong converter must not drop a whole topic."""
     for tp, result in sorted(results.items()):
         counts = result.counts
-        records = counts.records + counts.ignored + counts.rejected
-        if counts.rejected >= MIN_REJECTED and counts.rejected > max_share * records:
+        records, rejected = counts.records + counts.ignored + counts.rejected, counts.rejected - counts.kept_nulls
+        if rejected >= MIN_REJECTED and rejected > max_share * records:
             first = result.rejected[0]
-            raise TooManyRejected(
-                tp.topic, tp.partition, first.offset, first.message, counts.rejected, records, max_share
-            )
+            raise TooManyRejected(tp.topic, tp.partition, first.offset, first.message, rejected, records, max_share)
 
 
 def raise_data_errors(results: Mapping[TopicPartition, TaskResult]) -> None:

@@ -115,7 +115,12 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
         "only with `behavior.on.null.values=write`, which is not supported yet",
         default="tombstone",
     ),
-    *without_effect("report.null.values.to.dlq", "tombstones that are ignored are in no dead-letter topic"),
+    field(
+        "report.null.values.to.dlq",
+        "errors.deadLetters.nullValues",
+        ValueForm.SPECIAL,
+        "only with a dead-letter topic and `behavior.on.null.values=ignore`; the connector's default is `true`",
+    ),
     *without_effect("schema.cache.size", "schemas are kept in the ledger and in the processes"),
     # Paths
     field("partitioner.class", "partitioner.type", ValueForm.CLASS),

@@ -135,6 +135,7 @@ def _errors(draft: Draft) -> None:
 
 
 _NULLS: Final = ("spec", "errors", "onNullValue")
+_REPORTED_NULLS: Final = "report.null.values.to.dlq"
 _CONTEXT_HEADERS: Final = "errors.deadletterqueue.context.headers.enable"
 
 
@@ -147,10 +148,10 @@ def _dead_letters(draft: Draft, tolerance: str | None, nulls: str | None) -> Non
         draft.put("errors.deadLetters.topic", draft.text(_DEAD_LETTERS), _DEAD_LETTERS)
         if not draft.parsed(_CONTEXT_HEADERS, parse_boolean):
             draft.put("errors.deadLetters.headers", False, _CONTEXT_HEADERS)
-        reports = draft.settings.get("report.null.values.to.dlq", "true").strip().lower() != "false"
+        reports = draft.settings.get(_REPORTED_NULLS, "true").strip().lower() != "false"
         if nulls == "Ignore" and reports:
-            effect = "tombstones, which the connector reports to the dead-letter topic, too, are dropped"
-            draft.different(_DEAD_LETTERS, effect, "choose Fail for errors.onNullValue to have them in the topic")
+            given = "" if _REPORTED_NULLS in draft.settings else ": the connector's default"
+            draft.put("errors.deadLetters.nullValues", True, f"{_REPORTED_NULLS}{given}")
 
 
 def _keys_and_headers(draft: Draft) -> None:

@@ -71,6 +71,7 @@ ORDER: Final = [
     "errors.onNullValue",
     "errors.deadLetters.topic",
     "errors.deadLetters.headers",
+    "errors.deadLetters.nullValues",
     "state",
 ]
 """The fields that a conversion sets, in the order of the manifest. Others follow the section that has a place."""

@@ -30,13 +30,15 @@ class RejectedRecord(msgspec.Struct, frozen=True):
 
 class TaskCounters(msgspec.Struct):
     """Counters of a task. `records` and `bytes` (uncompressed) were written, `ignored` are null values that the policy
-    drops, `rejected` are invalid records that are tolerated, `dead_letters` those of them in dead-letter objects.
-    `dropped_properties` are properties of values that their schemas lack."""
+    drops, `rejected` are invalid records that are tolerated, `kept_nulls` those of them that would be ignored without
+    dead letters, `dead_letters` those of them in dead-letter objects. `dropped_properties` are properties of values
+    that their schemas lack."""
 
     records: int = 0
     bytes: int = 0
     ignored: int = 0
     rejected: int = 0
+    kept_nulls: int = 0
     dead_letters: int = 0
     parts: int = 0
     part_bytes: int = 0

@@ -29,7 +29,7 @@ from sink_job.tasks.write import MAX_UNRESOLVED, RejectedRecord, TaskCounters, T
 from sink_job.writer.dead_letter_object import DeadLetterObject
 from sink_job.writer.dead_letters import DeadLetterLines
 from sink_job.writer.large_batches import prepared_parts
-from sink_job.writer.record_pipeline import PreparedBatch, RejectedRow
+from sink_job.writer.record_pipeline import PreparedBatch, RejectedRow, RejectionReason
 from sink_job.writer.row_slices import RowSelection, RowSlice, row_slices
 from sink_job.writer.schema_sample import SchemaSample
 from sink_job.writer.size_limits import SizeLimits, check_ranges, is_checked
@@ -96,15 +96,17 @@ class RecordReport:
         self.unknown = [] if last_unknown is None else [last_unknown]
         self.sample = SchemaSample()
 
-    def add(self, prepared: PreparedBatch, stop: RejectedRow | None) -> None:
-        """Adds a batch, whose records from `stop` on are not accepted."""
+    def add(self, prepared: PreparedBatch, stop: RejectedRow | None, *, keeps_nulls: bool) -> None:
+        """Adds a batch, whose records from `stop` on are not accepted. `keeps_nulls`: null values are no errors."""
         self.counts.ignored += prepared.ignored
         self.counts.dropped_properties += prepared.dropped_properties
         if stop is None:
+            errors = prepared.errors
+            if keeps_nulls:
+                errors = [each for each in errors if each.reason is not RejectionReason.NULL_VALUE]
             self.counts.rejected += len(prepared.errors)
-            self.rejected += [
-                RejectedRecord(e.offset, e.message) for e in prepared.errors[: MAX_REJECTED - len(self.rejected)]
-            ]
+            self.counts.kept_nulls += len(prepared.errors) - len(errors)
+            self.rejected += [RejectedRecord(e.offset, e.message) for e in errors[: MAX_REJECTED - len(self.rejected)]]
             self.unknown += prepared.unknown
 
     def add_rows(self, rows: RowSlice) -> None:
@@ -183,7 +185,7 @@ class PartitionWriter:
         an unresolved schema id occurs (then the report has it)."""
         for batch, prepared in self._prepared(batches):
             stop = prepared.errors[0] if prepared.errors and not self._attempt.settings.tolerant else None
-            self._report.add(prepared, stop)
+            self._report.add(prepared, stop, keeps_nulls=self._attempt.pipeline.null_policy.kept)
             rows = prepared.rows if stop is None else prepared.rows.between(0, stop.row)
             if self._dead_letters is not None and stop is None:
                 self._dead_letters.add(batch, prepared.errors)

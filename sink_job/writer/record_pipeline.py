@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sink_job.api import enums
 from sink_job.api.sections.format_section import FormatSpec
 from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
@@ -40,6 +39,7 @@ from sink_job.records.fields import Rejections
 from sink_job.rotation.policy import RotationPolicy
 from sink_job.rotation.types import ObjectId
 from sink_job.writer.container_schemas import ContainerSchemas, without_schema
+from sink_job.writer.null_values import NullPolicy
 from sink_job.writer.projection import BatchProjection, ProjectionRules
 from sink_job.writer.schema_stores import SchemaStores
 
@@ -106,7 +106,7 @@ class RecordPipeline:
     converter: ValueConverter
     format: RowEncoder
     compression: Compression
-    on_null: enums.OnNullValue
+    null_policy: NullPolicy
     fields: RecordFields
     stores: SchemaStores
     reads_headers: bool = False
@@ -137,7 +137,7 @@ class RecordPipeline:
             compression=Uncompressed()
             if object_settings.format.output.has_datums
             else compression_of(object_settings.format),
-            on_null=_null_policy(object_settings, errors),
+            null_policy=NullPolicy.of(object_settings, errors),
             fields=fields,
             stores=stores,
             reads_headers=schemas is not None and schemas.needs_headers,
@@ -216,7 +216,7 @@ class RecordPipeline:
             return replace(prepared, unresolved=tuple(ids))
         offsets = arrow_columns.numbers(batch.column("offset"))
         heads = None if self.envelopes is None else self.envelopes.heads(batch, tp, converted)
-        rejected, ignored = self._nulls(converted)
+        rejected, ignored = self.null_policy.apply(converted)
         schemas, rejected = self._schemas(batch, tp, converted, rejected)
         if self.containers is not None:
             rejected = [*rejected, *without_schema(schemas, _mask(converted, rejected))]
@@ -272,15 +272,6 @@ class RecordPipeline:
             return converted.schemas, rejected
         schemas, invalid = self.envelopes.schemas(batch, tp, converted, _mask(converted, rejected))
         return schemas, [*rejected, *invalid]
-
-    def _nulls(self, converted: Converted) -> tuple[Rejections, int]:
-        """The records that are rejected before paths are computed, and the number of dropped null values."""
-        if converted.nulls is None:
-            return converted.rejected, 0
-        rows = np.flatnonzero(converted.nulls).tolist()
-        if self.on_null is enums.OnNullValue.IGNORE:
-            return converted.rejected, len(rows)
-        return [*converted.rejected, *((row, "the value is null, and errors.onNullValue is Fail") for row in rows)], 0
 
     def _paths(
         self, batch: pa.RecordBatch, now: int, tp: TopicPartition, converted: Converted, rejected: Rejections
@@ -359,15 +350,6 @@ def _mask(converted: Converted, rejected: Rejections) -> Mask:
     mask = np.zeros(len(converted.values), np.bool_) if converted.nulls is None else converted.nulls.copy()
     mask[[row for row, _ in rejected]] = True
     return mask
-
-
-def _null_policy(object_settings: ObjectSettings, errors: ErrorsSpec) -> enums.OnNullValue:
-    """The null policy: with dead letters that of their object, else that of the manifest. Raises ValueError."""
-    dead_letters = object_settings.dead_letters
-    on_null = errors.on_null_value if dead_letters is None else dead_letters.on_null_value
-    if on_null is enums.OnNullValue.WRITE:
-        raise ValueError("onNullValue Write is not supported yet")
-    return on_null
 
 
 def _rejected_rows(

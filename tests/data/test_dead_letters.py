@@ -252,3 +252,52 @@ def test_two_sinks_with_one_prefix_for_a_topic_conflict(sink_fixture: SinkFixtur
     other = replace(sink_fixture, folder=sink_fixture.sibling().folder)
     with pytest.raises(OwnershipConflict, match=f"topic log as .json below s3://{sink_fixture.bucket}/rejected"):
         other.run(ThirdsLog(records=6), ALL, **ROUNDS, name="other", spec={**spec, "s3": s3})
+
+
+class NullsLog(ThirdsLog):
+    """The same with null values at every fourth offset."""
+
+    def batches(self, tp: TopicPartition, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        for batch in super().batches(tp, start, end):
+            offsets = batch.column("offset").to_pylist()
+            values = batch.column("value").to_pylist()
+            nulls = [None if offset % 4 == 1 else value for offset, value in zip(offsets, values, strict=True)]
+            at = batch.schema.get_field_index("value")
+            yield batch.set_column(at, "value", pa.array(nulls, pa.binary()))
+
+
+IGNORED = {**ERRORS, "onNullValue": "Ignore"}
+KEPT = {**IGNORED, "deadLetters": {"prefix": "rejected", "nullValues": True}}
+
+
+def test_null_values_that_are_ignored_are_dead_letters_with_null_values(sink_fixture: SinkFixture) -> None:
+    sink_fixture.run(NullsLog(records=12), ALL, flush_size=20, errors=KEPT)
+    lines = [line for each in dead_letters(sink_fixture).values() for line in each]
+    assert [(line["offset"], line["reason"], line["value"] is None) for line in lines] == [
+        (1, "NullValue", True),
+        (2, "InvalidRecord", False),
+        (5, "NullValue", True),
+        (8, "InvalidRecord", False),
+        (9, "NullValue", True),
+        (11, "InvalidRecord", False),
+    ]
+    assert sorted(accepted_offsets(sink_fixture)) == [0, 3, 4, 6, 7, 10]
+
+
+def test_kept_null_values_are_no_gaps_for_verify(sink_fixture: SinkFixture) -> None:
+    log = NullsLog(records=12)
+    sink_fixture.run(log, ALL, flush_size=20, errors=KEPT)
+    (verdict,) = deep(sink_fixture, log, flush_size=20, errors=KEPT)
+    assert verdict.findings == ()
+    assert (verdict.records, verdict.dead_letters, verdict.gaps) == (6, 6, 0)
+
+
+def test_an_object_with_kept_null_values_is_rebuilt_with_them(
+    sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = NullsLog(records=12)
+    crash_before_publishing(sink_fixture, monkeypatch, log, flush_size=5, errors=KEPT)
+    sink_fixture.abort_uploads_of("")
+    sink_fixture.run(log, ALL, flush_size=5, errors=KEPT)
+    assert sorted(rejected_offsets(sink_fixture)) == [1, 2, 5, 8, 9, 11]
+    assert sorted(accepted_offsets(sink_fixture)) == [0, 3, 4, 6, 7, 10]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from s3sink_operator.crd.cel import CelRule, cel_list, either
-from sink_job.api.enums import DeadLetterDelivery, Tolerance
+from sink_job.api.enums import OnNullValue, Tolerance
 from sink_job.api.field_types import RESERVED
 
 
 def dead_letter_rules() -> Iterator[CelRule]:
     """The rules of dead-letter objects and of their topic."""
     yield from _topic_rules()
+    yield from _null_rules()
     here, absent = "spec.errors.deadLetters.prefix", "!has(self.errors.deadLetters.prefix)"
     prefix, folder, delimiter = "self.errors.deadLetters.prefix", "self.s3.topicsDir", "self.s3.directoryDelimiter"
     yield CelRule(
@@ -51,6 +52,20 @@ def dead_letter_rules() -> Iterator[CelRule]:
     )
 
 
+def _null_rules() -> Iterator[CelRule]:
+    section = "spec.errors.deadLetters"
+    yield CelRule(
+        section,
+        either("!self.nullValues", "has(self.topic)", "has(self.prefix)"),
+        f"{section}.nullValues has no effect without {section}.topic or prefix: set one, or remove nullValues",
+    )
+    yield CelRule(
+        "spec.errors",
+        either("!self.deadLetters.nullValues", f"self.onNullValue == '{OnNullValue.IGNORE}'"),
+        f"{section}.nullValues has no effect without spec.errors.onNullValue: Ignore: set that, or remove nullValues",
+    )
+
+
 def _topic_rules() -> Iterator[CelRule]:
     """The rules of the topic. Whether a pattern matches it is not one: CEL has other regular expressions than Java."""
     section = "spec.errors.deadLetters"
@@ -65,9 +80,8 @@ def _topic_rules() -> Iterator[CelRule]:
         either(absent, "!has(self.kafka.topics)", "!(self.errors.deadLetters.topic in self.kafka.topics)"),
         f"{here} is also in spec.kafka.topics: the sink would read its own dead letters: use another topic",
     )
-    for name, default in (("headers", "true"), ("delivery", f"'{DeadLetterDelivery.EXACTLY_ONCE}'")):
-        yield CelRule(
-            section,
-            either("has(self.topic)", f"self.{name} == {default}"),
-            f"{section}.{name} has no effect without {here}: set that, or remove {name}",
-        )
+    yield CelRule(
+        section,
+        either("has(self.topic)", "self.headers"),
+        f"{section}.headers has no effect without {here}: set that, or remove headers",
+    )

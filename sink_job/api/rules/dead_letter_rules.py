@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.enums import DeadLetterDelivery, Tolerance
+from sink_job.api.enums import OnNullValue, Tolerance
 from sink_job.api.field_errors import FieldError, Path, shown
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
 
 _DEAD_LETTERS: Final[Path] = ("spec", "errors", "deadLetters")
+_ON_NULL: Final[Path] = ("spec", "errors", "onNullValue")
 _TOLERANCE: Final[Path] = ("spec", "errors", "tolerance")
 _TOPICS_DIR: Final[Path] = ("spec", "s3", "topicsDir")
 _DELIMITER: Final[Path] = ("spec", "s3", "directoryDelimiter")
@@ -27,6 +28,22 @@ def check_dead_letters(spec: Spec) -> Iterator[FieldError]:
             yield FieldError(here, message, (_TOLERANCE,))
     yield from _topic(spec)
     yield from _prefix(spec)
+    yield from _null_values(spec)
+
+
+def _null_values(spec: Spec) -> Iterator[FieldError]:
+    dead_letters, here = spec.errors.dead_letters, (*_DEAD_LETTERS, "nullValues")
+    if not dead_letters.null_values:
+        return
+    if dead_letters.topic is None and dead_letters.prefix is None:
+        message = f"{shown(here, True)} has no effect without spec.errors.deadLetters.topic or prefix"
+        yield FieldError(here, message, ((*_DEAD_LETTERS, "topic"), (*_DEAD_LETTERS, "prefix")))
+    if spec.errors.on_null_value is not OnNullValue.IGNORE:
+        message = (
+            f"{shown(here, True)} has no effect without spec.errors.onNullValue: Ignore: with Fail and tolerance All "
+            "such records are dead letters in any case"
+        )
+        yield FieldError(here, message, (_ON_NULL,))
 
 
 def _topic(spec: Spec) -> Iterator[FieldError]:
@@ -34,15 +51,11 @@ def _topic(spec: Spec) -> Iterator[FieldError]:
     dead_letters, here = spec.errors.dead_letters, (*_DEAD_LETTERS, "topic")
     topic = dead_letters.topic
     if topic is None:
-        settings: tuple[tuple[str, object, object], ...] = (
-            ("headers", dead_letters.headers, True),
-            ("delivery", dead_letters.delivery, DeadLetterDelivery.EXACTLY_ONCE),
-        )
-        for name, value, default in settings:
-            if value != default:
-                path = (*_DEAD_LETTERS, name)
-                message = f"{shown(path, value)} has no effect without spec.errors.deadLetters.topic"
-                yield FieldError(path, message, (here,))
+        # An object of an earlier topic may still have to be produced, with the delivery of the manifest.
+        if not dead_letters.headers:
+            path = (*_DEAD_LETTERS, "headers")
+            message = f"{shown(path, False)} has no effect without spec.errors.deadLetters.topic"
+            yield FieldError(path, message, (here,))
     elif topic in (spec.kafka.topics or ()):
         message = f"{topic} is also in spec.kafka.topics: the sink would read its own dead letters; use another topic"
         yield FieldError(here, message, (("spec", "kafka", "topics"),))

@@ -257,7 +257,7 @@ class DeadLettersSpec(SpecModel):
         TopicName | None, description(key="errors.deadletterqueue.topic.name", example="flights-rejected")
     ] = None
     """Topic for records that cannot be written. It must exist, and the sink must not read it. Needs tolerance All."""
-    headers: StrictBool = True
+    headers: Annotated[StrictBool, description(key="errors.deadletterqueue.context.headers.enable")] = True
     """Add the headers __connect.errors.* of Kafka Connect to the records in the topic. The header s3sink.id, with sink,
     topic, partition and offset, is always there."""
     delivery: DeadLetterDelivery = DeadLetterDelivery.EXACTLY_ONCE
@@ -266,17 +266,22 @@ class DeadLettersSpec(SpecModel):
     prefix: Annotated[DeadLetterPrefix | None, description(example="rejected")] = None
     """First element of the keys of dead-letter objects: JSON lines with the records that cannot be written, each
     exactly once. Needs tolerance All."""
+    null_values: Annotated[StrictBool, description(key="report.null.values.to.dlq")] = False
+    """Records without a value, which onNullValue: Ignore drops, are dead letters, too. They do not count for
+    maxShare."""
     max_share: Annotated[StrictFloat, description(ge=0, le=1)] = 0.5
     """With tolerance All: stop if more than this share of a topic-partition's records, and at least 100, are rejected
     in a round. Nothing of the round is recorded then. 1: never stop."""
 
 
 class DeadLetterSettings(SpecModel):
-    """The settings that determine keys and records of dead-letter objects. `topic`: the Kafka topic for their records.
-    `staged`: they exist only until their records are in the topic, below a prefix in the ledger's folder."""
+    """The settings that determine keys and records of dead-letter objects. `null_values`: with records without a value
+    that are ignored. `topic`: the Kafka topic for their records. `staged`: they exist only until their records are in
+    the topic, below a prefix in the ledger's folder."""
 
     prefix: str
     on_null_value: OnNullValue
+    null_values: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
     topic: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
     staged: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
 
@@ -299,6 +304,7 @@ class ErrorsSpec(SpecModel):
         return DeadLetterSettings(
             prefix=f"{ledger}/dead-letters" if prefix is None else prefix,
             on_null_value=self.on_null_value,
+            null_values=self.dead_letters.null_values,
             topic=topic,
             staged=prefix is None,
         )

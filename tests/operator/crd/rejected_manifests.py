@@ -354,14 +354,19 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "spec.errors.deadLetters.topic is also in spec.kafka.topics",
     ),
     (
-        "a delivery without a dead-letter topic",
-        [{"spec.errors": {"tolerance": "All", "deadLetters": {"delivery": "AtLeastOnce"}}}],
-        "spec.errors.deadLetters.delivery has no effect",
-    ),
-    (
         "headers without a dead-letter topic",
         [{"spec.errors": {"tolerance": "All", "deadLetters": {"headers": False}}}],
         "spec.errors.deadLetters.headers has no effect",
+    ),
+    (
+        "null values without dead letters",
+        [{"spec.errors": {"tolerance": "All", "onNullValue": "Ignore", "deadLetters": {"nullValues": True}}}],
+        "spec.errors.deadLetters.nullValues has no effect without spec.errors.deadLetters.topic or prefix",
+    ),
+    (
+        "null values that are not ignored",
+        [{"spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "rejected", "nullValues": True}}}],
+        "spec.errors.deadLetters.nullValues has no effect without spec.errors.onNullValue: Ignore",
     ),
     (
         "dead letters among the objects",

@@ -82,6 +82,18 @@ def test_a_report_has_the_active_topic_partitions_and_their_expected_remainder(t
     assert (report.memory.active_partitions, report.memory.remainder_bytes, report.active_partitions) == (1, 500, 0)
 
 
+def test_null_values_that_are_dead_letters_count_as_ignored_records(tracker: Progress) -> None:
+    anything: Any = None
+    commits = Committer(
+        ledger=anything, s3=anything, offsets=anything, group="g", state=STATE, rebuild=anything, clock=lambda: NOW
+    )
+    counts = TaskCounters(records=5, rejected=7, kept_nulls=4, dead_letters=7)
+    result = TaskResult(STATE.partitions[str(TP)], counts)
+    tracker.round_completed({TP: result}, commits, started=NOW, recorded=NOW, ended=NOW)
+    totals = tracker.report().totals
+    assert (totals.records, totals.dead_letters, totals.ignored, totals.dropped) == (5, 3, 4, 0)
+
+
 def test_the_time_of_the_last_publication_is_not_that_of_a_round_without_one(tracker: Progress) -> None:
     anything: Any = None
     commits = Committer(

@@ -97,3 +97,19 @@ def test_a_larger_share_of_rejected_records_is_an_error_with_the_first_one() -> 
         "(0.5) allows. The first one is at offset 7: bad 7. Nothing of the round was recorded. Fix the producer or "
         "spec.format / spec.partitioner. If these records may be left out, set spec.errors.deadLetters.maxShare: 1"
     )
+
+
+def test_null_values_that_are_kept_are_no_rejected_records(caplog: pytest.LogCaptureFixture) -> None:
+    kept = TaskResult(STATE, TaskCounters(records=1, rejected=500, kept_nulls=500, dead_letters=500))
+    with caplog.at_level(logging.WARNING):
+        log_rejected({TP: kept})
+    assert caplog.messages == []
+    check_rejected_share({TP: kept}, 0.1)
+
+
+def test_rejected_records_beside_kept_null_values_count_alone() -> None:
+    counts = TaskCounters(records=100, rejected=600, kept_nulls=500, dead_letters=600)
+    result = TaskResult(STATE, counts, rejected=rejected(range(100)).rejected)
+    check_rejected_share({TP: result}, 0.5)
+    with pytest.raises(TooManyRejected, match="100 of 700"):
+        check_rejected_share({TP: result}, 0.1)

@@ -127,11 +127,23 @@ def test_a_dead_letter_topic_and_its_headers_are_converted() -> None:
     assert findings_of(settings) == []
 
 
-def test_the_tombstones_among_dead_letters_are_reported() -> None:
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, {"nullValues": True}),
+        ({"report.null.values.to.dlq": "true"}, {"nullValues": True}),
+        ({"report.null.values.to.dlq": "false"}, {}),
+        ({"behavior.on.null.values": "fail"}, {}),
+    ],
+)
+def test_tombstones_are_dead_letters_as_with_the_connector(more: dict[str, str], expected: dict[str, bool]) -> None:
     settings = {"errors.deadletterqueue.topic.name": "dlq", "errors.tolerance": "all"}
-    (found,) = findings_of({**settings, "behavior.on.null.values": "ignore"})
-    assert "tombstones" in found
-    assert findings_of({**settings, "behavior.on.null.values": "ignore", "report.null.values.to.dlq": "false"}) == []
+    settings |= {"behavior.on.null.values": "ignore", **more}
+    assert spec_of(settings)["errors"]["deadLetters"] == {"topic": "dlq", "headers": False, **expected}
+    assert findings_of(settings) == []
+
+
+def test_a_dead_letter_topic_has_no_effect_without_tolerance() -> None:
     assert findings_of({"errors.deadletterqueue.topic.name": "dlq"}) == []
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sink_job.api.enums import OnNullValue
-from sink_job.api.sections.job_sections import ErrorsSpec
+from sink_job.api.sections.job_sections import DeadLetterSettings, ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.required_columns import required_columns
 from sink_job.partitioning.object_keys import extension
@@ -66,6 +66,15 @@ def test_a_null_is_an_error_or_ignored_as_the_policy_says(null: bytes | None) ->
     ignored = prepare(pipeline(OnNullValue.IGNORE), [b"1", null, b"x"])
     assert (ignored.rows.codes.tolist(), ignored.ignored) == ([0, REJECTED, REJECTED], 1)
     assert [error.row for error in ignored.errors] == [2]
+
+
+@pytest.mark.parametrize("null", [None, b"null"])
+def test_an_ignored_null_is_a_dead_letter_with_null_values(null: bytes | None) -> None:
+    kept = DeadLetterSettings(prefix="rejected", on_null_value=OnNullValue.IGNORE, null_values=True)
+    settings = object_settings().model_copy(update={"dead_letters": kept})
+    prepared = prepare(RecordPipeline.of(settings, ErrorsSpec(on_null_value=OnNullValue.IGNORE)), [b"1", null])
+    assert prepared.errors == [RejectedRow(1, 11, "the value is null", RejectionReason.NULL_VALUE)]
+    assert (prepared.rows.codes.tolist(), prepared.ignored) == ([0, REJECTED], 0)
 
 
 def test_a_path_that_is_rejected_is_an_error_of_its_own_kind() -> None:

@@ -92,12 +92,14 @@ def test_a_sink_does_not_read_its_dead_letters_by_pattern() -> None:
     accepted(with_topic("fl-bad", **{**everything, "spec.kafka.topicsPattern": "(?!fl-bad$).*"}))
 
 
-@pytest.mark.parametrize(("name", "value"), [("headers", False), ("delivery", "AtLeastOnce")])
-def test_settings_of_a_topic_need_one(name: str, value: object) -> None:
-    written = str(value).lower() if value is False else value
-    assert spec_errors({"spec.errors": {"tolerance": "All", "deadLetters": {name: value}}}) == [
-        f"spec.errors.deadLetters.{name}: {written} has no effect without {TOPIC}"
+def test_headers_need_a_topic() -> None:
+    assert spec_errors({"spec.errors": {"tolerance": "All", "deadLetters": {"headers": False}}}) == [
+        f"spec.errors.deadLetters.headers: false has no effect without {TOPIC}"
     ]
+
+
+def test_a_delivery_is_accepted_without_a_topic_for_objects_of_an_earlier_one() -> None:
+    accepted({"spec.errors": {"tolerance": "All", "deadLetters": {"delivery": "AtLeastOnce"}}})
 
 
 def test_without_a_prefix_the_objects_for_a_topic_are_in_the_folder_of_the_ledger() -> None:
@@ -112,3 +114,27 @@ def test_without_a_prefix_the_objects_for_a_topic_are_in_the_folder_of_the_ledge
     found = accepted(both).object_settings().dead_letters
     assert found is not None
     assert (found.prefix, found.topic, found.staged) == ("bad", "rejected", False)
+
+
+NULLS = "spec.errors.deadLetters.nullValues"
+
+
+def test_null_values_need_a_place_and_the_policy_that_drops_them() -> None:
+    ignored = {"tolerance": "All", "onNullValue": "Ignore"}
+    assert spec_errors({"spec.errors": {**ignored, "deadLetters": {"nullValues": True}}}) == [
+        f"{NULLS}: true has no effect without spec.errors.deadLetters.topic or prefix"
+    ]
+    kept = {"deadLetters": {"nullValues": True, "prefix": "rejected"}}
+    assert spec_errors({"spec.errors": {"tolerance": "All", **kept}}) == [
+        f"{NULLS}: true has no effect without spec.errors.onNullValue: Ignore: with Fail and tolerance All "
+        "such records are dead letters in any case"
+    ]
+    found = accepted({"spec.errors": {**ignored, **kept}}).object_settings().dead_letters
+    assert found is not None
+    assert (found.on_null_value, found.null_values) == ("Ignore", True)
+
+
+def test_without_null_values_the_settings_of_objects_have_no_trace_of_them() -> None:
+    found = accepted(with_prefix("rejected")).object_settings()
+    assert "null_values" not in found.model_dump_json()
+    assert "nullValues" not in found.model_dump_json(by_alias=True)
