@@ -188,7 +188,8 @@ public class DeadLetterBridge implements Callback {
             List names = Collections.singletonList(topic);
             Map topics = (Map) admin.describeTopics((Collection) names, options).allTopicNames().get(timeoutMs, TimeUnit.MILLISECONDS);
             Set allowed = ((TopicDescription) topics.get(topic)).authorizedOperations();
-            int write = allowed == null ? -1 : allowed.contains(AclOperation.WRITE) ? 1 : 0;
+            // Some brokers list none: who may describe a topic has that operation at least.
+            int write = allowed == null || allowed.isEmpty() ? -1 : allowed.contains(AclOperation.WRITE) ? 1 : 0;
             ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
             String limit = "-1";
             try {

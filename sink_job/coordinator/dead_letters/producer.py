@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import Final
 
 from sink_job.api.enums import DeadLetterDelivery
-from sink_job.api.errors import TransientError
+from sink_job.api.errors import TopicNotFound, TransientError
 from sink_job.api.spec import Sink
 from sink_job.coordinator.context import CoordinatorContext
 from sink_job.coordinator.dead_letters.records import RecordFormat, first_rejected, lines_of
@@ -63,7 +63,16 @@ class DeadLetterProducer:
 
         Raises LedgerFenced if another driver has claimed the ledger, TransientError, and the errors of the topic."""
         for topic, objects in objects_for_topics(state).items():
-            self._unless_fenced(topic, state, partial(self._produce, topic, objects, state))
+            try:
+                self._unless_fenced(topic, state, partial(self._produce, topic, objects, state))
+            except TopicNotFound:
+                if topic == self._sink.spec.errors.dead_letters.topic:
+                    raise
+                raise TopicNotFound(
+                    f"topic {topic}, the former spec.errors.deadLetters.topic, does not exist, and the dead letters in "
+                    f"{len(objects)} objects, {objects[0].key} first, may be missing in it. Create it again and start "
+                    "the sink: it produces them, and does not need the topic afterwards."
+                ) from None
 
     def refresh(self, state: LedgerState) -> None:
         """Commits the current number every `COMMIT_INTERVAL_MS`, before Kafka expires it."""

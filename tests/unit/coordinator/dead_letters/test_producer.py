@@ -92,6 +92,19 @@ def test_the_old_topic_gets_what_a_killed_driver_has_left(sink: Fixture) -> None
     assert (sink.offsets("dlq"), sink.offsets("other")) == ([2, 5], [8, 11])
 
 
+def test_a_deleted_topic_of_an_earlier_manifest_is_named_with_what_it_still_needs(sink: Fixture) -> None:
+    sink.run_killed(6)
+    sink.topics.topics.remove("dlq")
+    sink.change({"topic": "other"})
+    with pytest.raises(
+        TopicNotFound, match=r"topic dlq, the former spec\.errors\.deadLetters\.topic, .* Create it again"
+    ):
+        sink.run(6)
+    sink.topics.topics.add("dlq")
+    sink.run(6)
+    assert sink.offsets("dlq") == [2, 5]
+
+
 def test_a_number_of_another_ledger_counts_as_missing(sink: Fixture) -> None:
     sink.run_killed(6)
     for place, (number, metadata) in sink.topics.numbers.items():
