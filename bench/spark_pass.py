@@ -151,7 +151,7 @@ class Passes:
         return {
             "requests": dict(Counter(asked.requests) + Counter(tracker.requests)),
             "rounds_ms": tracker.rounds,
-            "records_written": report.totals.records,
+            "records_written": report.totals.records + report.totals.dead_letters,
             "objects": report.totals.objects,
             "spilled_bytes": tracker.spilled,
             "buffered_bytes": tracker.buffered,

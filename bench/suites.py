@@ -29,7 +29,14 @@ FORMATS: Mapping[str, Mapping[str, Any]] = {
     "json to parquet, snappy": {**TYPED, "output": "Parquet"},
     "json to parquet, zstd": {**TYPED, "output": "Parquet", "compression": {"codec": "Zstd"}},
 }
-DEAD_LETTERS = {"errors": {"tolerance": "All", "deadLetters": {"prefix": "rejected"}}}
+
+
+def dead_letters_below(prefix: str) -> dict[str, Any]:
+    """The settings of a sink whose dead-letter objects are below this prefix."""
+    return {"errors": {"tolerance": "All", "deadLetters": {"prefix": prefix}}}
+
+
+DEAD_LETTERS = dead_letters_below("rejected")
 BY_FIELD = {"partitioner": {"type": "Field", "fields": ["path"]}}
 
 
@@ -96,7 +103,7 @@ def dead_letters(plan: Plan) -> None:
         return
     invalid = replace(case, has_invalid=True)
     fill(plan.broker.bootstrap, {"invalid": invalid})
-    rows = {"none": (case, {}), "with a prefix": (case, DEAD_LETTERS), "a tenth": (invalid, DEAD_LETTERS)}
+    rows = {"none": (case, False), "with a prefix": (case, True), "a tenth": (invalid, True)}
     with (
         _bench(plan, "null") as (bench, folder),
         bench.passes(folder, bench.manifest("session", case, shape(case))) as runner,
@@ -104,7 +111,8 @@ def dead_letters(plan: Plan) -> None:
         for turn in range(plan.repeat + 1):
             state: dict[str, Any] = {"pass": "warm" if turn else "first", "turn": turn}
             plan.report({**state, **runner.run(case, "consumer")})
-            for number, (key, (of, settings)) in enumerate(rows.items()):
+            for number, (key, (of, has_prefix)) in enumerate(rows.items()):
+                settings = dead_letters_below(f"dead-letters-{number}-{turn}") if has_prefix else {}
                 document = bench.manifest(f"rejected-{number}", of, {**shape(of), **settings}, number=turn)
                 result = runner.run(of, "sink", manifest=document)
                 plan.report({**state, "settings": f"json, dead letters: {key}", "target": bench.target, **result})
