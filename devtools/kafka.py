@@ -293,7 +293,8 @@ def _java(main: str, *arguments: str, options: Sequence[str], more: Sequence[Pat
     archive = class_archive(jars)
     always = ["-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
     if archive.exists():
-        always.append(f"-XX:SharedArchiveFile={archive}")
+        # At the address it was made for, as in sink_job.spark.conf.
+        always += [f"-XX:SharedArchiveFile={archive}", "-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0"]
     return [_java_binary(), *always, *options, "-cp", os.pathsep.join(map(str, [*jars, *more])), main, *arguments]
 
 
