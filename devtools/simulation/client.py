@@ -24,6 +24,7 @@ from sink_job.s3 import (
     S3Settings,
     Upload,
     UploadedPart,
+    Version,
 )
 from sink_job.s3.checksums import combine_all
 from sink_job.s3.multipart import MultipartCalls
@@ -233,7 +234,10 @@ class SimulatedS3(S3Client):
     def get(self, key: str) -> bytes:
         return self._call(f"get {key}", lambda: self.store.get(key))
 
-    def get_range(self, key: str, offset: int, length: int, *, etag: str | None = None) -> bytes:
+    def get_range(
+        self, key: str, offset: int, length: int, *, etag: str | None = None, version: str | None = None
+    ) -> bytes:
+        assert version is None, "the bucket has no versions"
         if length == 0:
             return b""
         return self._call(f"get {key}", lambda: self.store.get_range(key, offset, length, etag))
@@ -276,12 +280,24 @@ class SimulatedS3(S3Client):
         what = f"upload-part {key} {upload_id}/{number}"
         return self._call(what, lambda: self.store.upload_part(key, upload_id, number, data, crc), writes=True)
 
-    def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
+    def versions(self, key: str, *, page: int = 1000) -> Sequence[Version]:
+        return []
+
+    def complete(
+        self,
+        key: str,
+        upload_id: str,
+        parts: Sequence[UploadedPart],
+        crc: int | None = None,
+        *,
+        if_match: str | None = None,
+    ) -> str:
         """The product's own call, which confirms a repeated completion by a HEAD (P9)."""
         actor = self._simulation.scheduler.current
         whole = combine_all((part.crc, part.size) for part in parts) if crc is None else crc
         try:
-            return _Completion(self, upload_id, parts, whole).complete(key, upload_id, parts, whole)
+            completion = _Completion(self, upload_id, parts, whole, if_match)
+            return completion.complete(key, upload_id, parts, whole, if_match=if_match)
         except S3Outcome:
             if actor is not None:
                 self.failed_completions.add((actor.name, upload_id))
@@ -328,11 +344,14 @@ class _Completion(MultipartCalls):
     """A completion by the product's own code, with this object as its transport: what the product concludes from a
     repeated completion is a part of the run (P9)."""
 
-    def __init__(self, client: SimulatedS3, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> None:
+    def __init__(
+        self, client: SimulatedS3, upload_id: str, parts: Sequence[UploadedPart], crc: int, if_match: str | None
+    ) -> None:
         self._transport = self  # type: ignore[assignment]
         self.settings = client.settings
         self._client = client
         self._given = upload_id, parts, crc
+        self._if_match = if_match
 
     def persist(self, operation: str, key: str, attempt: Callable[[bool], T]) -> T:
         """All attempts of one call. A copy of a request is none of them."""
@@ -340,14 +359,14 @@ class _Completion(MultipartCalls):
         return self._client.call_conditionally(
             f"complete {key} {self._given[0]}",
             lambda: attempt(next(attempts) > 0),
-            copy=lambda: self._client.store.complete(key, *self._given),
-            tear=lambda: self._client.store.tear(key, *self._given),
+            copy=lambda: self._client.store.complete(key, *self._given, if_match=self._if_match),
+            tear=lambda: self._client.store.tear(key, *self._given, if_match=self._if_match),
         )
 
     def once(self, operation: str, *, key: str, again: bool, **given: Any) -> Mapping[str, Any]:
-        if given.get("IfNoneMatch") != "*":
+        if given.get("IfNoneMatch") != "*" and given.get("IfMatch") is None:
             self._client.store.take(key)
-        return {"ETag": self._client.store.complete(key, *self._given)}
+        return {"ETag": self._client.store.complete(key, *self._given, if_match=given.get("IfMatch"))}
 
     def call(self, operation: str, *, key: str) -> Mapping[str, Any]:
         if self._client.head(key) is None:

@@ -42,7 +42,7 @@ from sink_job.ledger.schemas.schema_store import SchemaEntry, SchemaStore
 from sink_job.ledger.schemas.schema_table import LedgerSchemas
 from sink_job.ledger.store import Ledger
 from sink_job.parquet.container import ParquetContainer
-from sink_job.s3 import S3Client, UploadedPart
+from sink_job.s3 import S3Client
 from sink_job.s3.multipart import MultipartCalls
 from sink_job.writer import object_writer, row_selection
 from sink_job.writer.container_schemas import ContainerSchemas
@@ -126,10 +126,10 @@ def completed_over_objects() -> Patches:
     """Completions replace the object at their key."""
     original = SimulatedStore.complete
 
-    def complete(self: SimulatedStore, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> str:
+    def complete(self: SimulatedStore, key: str, upload_id: str, *rest: Any, **given: Any) -> str:
         if upload_id in self.uploads:
             self.take(key)
-        return original(self, key, upload_id, parts, crc)
+        return original(self, key, upload_id, *rest, **given)
 
     return [patch.object(SimulatedStore, "complete", complete)]
 

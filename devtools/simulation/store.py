@@ -147,26 +147,33 @@ class SimulatedStore:
         self.part_names.add((key, number))
         return part
 
-    def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> str:
+    def complete(
+        self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int, *, if_match: str | None = None
+    ) -> str:
+        """`if_match`: the ETag of the object that is replaced."""
         if upload_id in self._torn or (self.lenient and upload_id not in self.uploads and key in self.objects):
             return _etag_of(parts)
-        body = self._body(key, upload_id, parts, crc)
+        body = self._body(key, upload_id, parts, crc, if_match)
         etag = _etag_of(parts)
         del self.uploads[upload_id]
         self._add(key, Stored(body, etag, crc, self.second()))
         self.on_complete(key, body)
         return etag
 
-    def tear(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> None:
+    def tear(
+        self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int, *, if_match: str | None = None
+    ) -> None:
         """The server is killed inside this completion: the upload is gone and there is no object, but each later
         completion of the upload succeeds (VersityGW 1.8). Raises as `complete`."""
-        self._body(key, upload_id, parts, crc)
+        self._body(key, upload_id, parts, crc, if_match)
         del self.uploads[upload_id]
         self._torn.add(upload_id)
 
-    def _body(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int) -> bytes:
+    def _body(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int, if_match: str | None) -> bytes:
         upload = self._upload(key, upload_id)
-        if key in self.objects:
+        if if_match is not None and self._object(key).etag != if_match:
+            raise PreconditionFailed(f"{key}: another object", key, "PreconditionFailed")
+        if if_match is None and key in self.objects:
             raise PreconditionFailed(f"{key}: there is an object", key, "PreconditionFailed")
         self._check(key, upload, parts)
         body = b"".join(upload.parts[part.number][1] for part in parts)

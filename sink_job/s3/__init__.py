@@ -21,7 +21,8 @@ from sink_job.s3.objects import Head, Listed, PutResult
 from sink_job.s3.request_metrics import RequestMetrics, Usage
 from sink_job.s3.session import load_service_descriptions
 from sink_job.s3.settings import S3Settings
-from sink_job.s3.store_probe import lifecycle_warning, probe, probe_encryption
+from sink_job.s3.store_probe import lifecycle_warning, probe, probe_encryption, probe_replacement
+from sink_job.s3.versions import Version
 
 __all__ = [
     "ChecksumMismatch",
@@ -42,9 +43,11 @@ __all__ = [
     "Upload",
     "UploadedPart",
     "Usage",
+    "Version",
     "connect",
     "lifecycle_warning",
     "load_service_descriptions",
     "probe",
     "probe_encryption",
+    "probe_replacement",
 ]

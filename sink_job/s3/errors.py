@@ -105,6 +105,7 @@ _OUTCOMES: Final[dict[str, type[S3Outcome]]] = {
     "PreconditionFailed": PreconditionFailed,
     "412": PreconditionFailed,
     "NoSuchKey": NotFound,
+    "NoSuchVersion": NotFound,
     "InvalidRange": NotFound,
     "404": NotFound,
     "NoSuchUpload": NoSuchUpload,

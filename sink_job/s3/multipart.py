@@ -2,7 +2,7 @@
 
 An upload is identified by its key and id and belongs to no process. One process may start it, others may add parts, and
 another may complete it. The store verifies each part on arrival and the whole object on completion. Completion never
-replaces an object (`If-None-Match: *`).
+replaces an object (`If-None-Match: *`), unless the caller names the ETag of the one to replace (`If-Match`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -90,12 +90,22 @@ class MultipartCalls:
         )
         return UploadedPart(number=number, etag=answer["ETag"], crc=crc, size=len(chunks))
 
-    def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
+    def complete(
+        self,
+        key: str,
+        upload_id: str,
+        parts: Sequence[UploadedPart],
+        crc: int | None = None,
+        *,
+        if_match: str | None = None,
+    ) -> str:
         """Completes the upload with `parts`, in the order of their numbers, and returns the object's ETag.
 
-        `crc` is the CRC64NVME of the whole object (default: combined from the parts).
+        `crc` is the CRC64NVME of the whole object (default: combined from the parts). `if_match` is the ETag of the
+        object to replace (None: there must be no object).
 
-        Raises PreconditionFailed if an object exists at the key; the upload remains. Raises NoSuchUpload, InvalidPart,
+        Raises PreconditionFailed if an object exists at the key, or one with another ETag than `if_match`; the upload
+        remains. Raises NotFound if the object to replace does not exist. Raises NoSuchUpload, InvalidPart,
         EntityTooSmall, ChecksumMismatch, Conflict.
 
         After a lost reply, the next attempt may raise PreconditionFailed or NoSuchUpload although this process has
@@ -104,10 +114,7 @@ class MultipartCalls:
         this raises NoSuchUpload.
         """
         object_crc = checksums.combine_all((part.crc, part.size) for part in parts) if crc is None else crc
-        named = [
-            {"PartNumber": part.number, "ETag": part.etag, "ChecksumCRC64NVME": checksums.b64(part.crc)}
-            for part in parts
-        ]
+        condition: dict[str, Any] = {"IfNoneMatch": "*"} if if_match is None else {"IfMatch": if_match}
         retries: list[bool] = []
 
         def attempt(again: bool) -> Mapping[str, Any]:
@@ -117,10 +124,10 @@ class MultipartCalls:
                 key=key,
                 again=again,
                 UploadId=upload_id,
-                MultipartUpload={"Parts": named},
-                IfNoneMatch="*",
+                MultipartUpload={"Parts": [_named(part) for part in parts]},
                 ChecksumCRC64NVME=checksums.b64(object_crc),
                 ChecksumType="FULL_OBJECT",
+                **condition,
             )
             if "ETag" not in answer:
                 raise ResponseParserError("the answer lacks ETag")
@@ -174,6 +181,11 @@ class MultipartCalls:
             if not answer.get("IsTruncated"):
                 return
             params["PartNumberMarker"] = answer["NextPartNumberMarker"]
+
+
+def _named(part: UploadedPart) -> Mapping[str, Any]:
+    """A part as a completion names it."""
+    return {"PartNumber": part.number, "ETag": part.etag, "ChecksumCRC64NVME": checksums.b64(part.crc)}
 
 
 def _without_last_key(page: Sequence[Upload]) -> Sequence[Upload]:

@@ -88,9 +88,11 @@ class ObjectCalls(BucketCalls):
         """The whole object, in memory. Raises NotFound."""
         return self._read(key, ChecksumMode="ENABLED")
 
-    def get_range(self, key: str, offset: int, length: int, *, etag: str | None = None) -> bytes:
-        """`length` bytes of an object from byte `offset` on, in memory. Fewer bytes if the object ends earlier; the
-        caller must check this.
+    def get_range(
+        self, key: str, offset: int, length: int, *, etag: str | None = None, version: str | None = None
+    ) -> bytes:
+        """`length` bytes of an object, or of this version of it, from byte `offset` on, in memory. Fewer bytes if the
+        object ends earlier; the caller must check this.
 
         Raises NotFound if the object does not exist or ends at or before `offset`. Raises PreconditionFailed if its
         ETag is not `etag`.
@@ -100,6 +102,8 @@ class ObjectCalls(BucketCalls):
         params: dict[str, Any] = {"Range": f"bytes={offset}-{offset + length - 1}"}
         if etag is not None:
             params["IfMatch"] = etag
+        if version is not None:
+            params["VersionId"] = version
         return self._read(key, **params)
 
     def _read(self, key: str, **params: Any) -> bytes:

@@ -16,11 +16,12 @@ MAX_POLICY: Final = 2048
 OBJECT_ACTIONS: Final = (
     "s3:PutObject",
     "s3:GetObject",
+    "s3:GetObjectVersion",
     "s3:DeleteObject",
     "s3:AbortMultipartUpload",
     "s3:ListMultipartUploadParts",
 )
-LIST_ACTIONS: Final = ("s3:ListBucket",)
+LIST_ACTIONS: Final = ("s3:ListBucket", "s3:ListBucketVersions")
 BUCKET_ACTIONS: Final = ("s3:ListBucketMultipartUploads", "s3:GetLifecycleConfiguration", "s3:GetBucketVersioning")
 """The condition `s3:prefix` is not a key of ListBucketMultipartUploads: it would deny the request."""
 KEY_ACTIONS: Final = ("kms:GenerateDataKey", "kms:Decrypt")

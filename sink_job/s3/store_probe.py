@@ -10,9 +10,10 @@ from sink_job.api.errors import SinkError, UnsupportedStore
 from sink_job.s3.client import S3Client
 from sink_job.s3.errors import NoSuchUpload, PreconditionFailed
 
-__all__ = ["advice", "lifecycle_warning", "probe", "probe_encryption"]
+__all__ = ["advice", "lifecycle_warning", "probe", "probe_encryption", "probe_replacement"]
 
 _ABORT = "AbortIncompleteMultipartUpload"
+_OTHER_ETAG = '"00000000000000000000000000000000"'
 _FEW_DAYS = 7
 _AN_HOUR_MS = 3_600_000
 _log = logging.getLogger(__name__)
@@ -86,6 +87,32 @@ def probe_encryption(s3: S3Client, prefix: str) -> None:
     finally:
         s3.abort(keys[1], upload_id)
         s3.delete(keys)
+
+
+def probe_replacement(s3: S3Client, prefix: str) -> None:
+    """Checks below `prefix` that the store rejects a completion over an object with another ETag than `If-Match` names.
+
+    `s3sink repair` replaces damaged objects in this way. Raises UnsupportedStore for a store that overwrites.
+    """
+    _delete_old_probes(s3, f"{prefix}probe/")
+    key = f"{prefix}probe/{uuid.uuid4().hex}"
+    with contextlib.suppress(PreconditionFailed):  # the object is from this call: the first reply was lost
+        s3.put(key, b"Is this object replaced? It may be deleted.\n", only_if_absent=True)
+    try:
+        upload_id = s3.create_upload(key, temporary=True)
+        try:
+            parts = [s3.upload_part(key, upload_id, 1, b"replaced\n")]
+            with contextlib.suppress(PreconditionFailed):
+                s3.complete(key, upload_id, parts, if_match=_OTHER_ETAG)
+                raise UnsupportedStore(
+                    f"{s3.url}: the store ignores If-Match: a completed upload replaced an object with another ETag. "
+                    "A damaged object can only be replaced after you have moved it away; a missing object needs "
+                    "If-None-Match alone"
+                )
+        finally:
+            s3.abort(key, upload_id)
+    finally:
+        s3.delete([key])
 
 
 def _delete_old_probes(s3: S3Client, prefix: str) -> None:

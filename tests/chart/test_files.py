@@ -219,6 +219,7 @@ NEEDS = {
     "get_object": "s3:GetObject",
     "head_object": "s3:GetObject",
     "list_multipart_uploads": "s3:ListBucketMultipartUploads",
+    "list_object_versions": "s3:ListBucketVersions",
     "list_objects_v2": "s3:ListBucket",
     "list_parts": "s3:ListMultipartUploadParts",
     "put_object": "s3:PutObject",
@@ -238,7 +239,8 @@ def test_the_sample_of_an_iam_policy_allows_what_the_job_calls_and_no_more() -> 
     calls = set(re.findall(r"_transport\.(?:call|once|persist)\(\s*\"(\w+)\"", sources))
     assert calls == NEEDS.keys()
     allowed = [action for each in iam_statements() for action in each["Action"]]
-    assert sorted(allowed) == sorted({NEEDS[call] for call in calls})
+    of_versions = {"s3:GetObjectVersion"} if 'params["VersionId"]' in sources else set()
+    assert sorted(allowed) == sorted({NEEDS[call] for call in calls} | of_versions)
 
 
 def test_the_sample_of_an_iam_policy_names_no_more_than_one_bucket() -> None:

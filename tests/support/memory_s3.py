@@ -17,6 +17,7 @@ from sink_job.s3 import (
     RequestMetrics,
     Upload,
     UploadedPart,
+    Version,
 )
 from sink_job.s3.checksums import crc64nvme
 from sink_job.s3.request_body import Body, ChunkedBody
@@ -45,7 +46,8 @@ class _Upload:
 
 
 class MemoryS3:
-    """One bucket. Its clock advances by a second with each change, which orders all changes."""
+    """One bucket. Its clock advances by a second with each change, which orders all changes. With `keeps_history` it
+    keeps the versions of objects."""
 
     bucket = "archive"
     url = "s3://archive"
@@ -54,6 +56,8 @@ class MemoryS3:
         self.meter = RequestMetrics()
         self.fault: Fault = _no_fault
         self.objects: dict[str, _Stored] = {}
+        self.keeps_history = False
+        self.history: dict[str, list[_Stored]] = {}
         self.uploads: dict[str, _Upload] = {}
         self._changes = 0
 
@@ -78,16 +82,39 @@ class MemoryS3:
         if only_if_absent and key in self.objects:
             raise PreconditionFailed(key, key)
         whole = body if isinstance(body, bytes) else b"".join(body)
-        self.objects[key] = _Stored(whole, _etag(whole), self._change())
-        return PutResult(self.objects[key].etag)
+        return PutResult(self._store(key, whole).etag)
+
+    def _store(self, key: str, body: bytes) -> _Stored:
+        self.objects[key] = _Stored(body, _etag(body), self._change())
+        if self.keeps_history:
+            self.history.setdefault(key, []).append(self.objects[key])
+        return self.objects[key]
 
     def get(self, key: str) -> bytes:
         self.fault("get", key)
         return self._stored(key).body
 
-    def get_range(self, key: str, offset: int, length: int, *, etag: str | None = None) -> bytes:
+    def get_range(
+        self, key: str, offset: int, length: int, *, etag: str | None = None, version: str | None = None
+    ) -> bytes:
         self.fault("get_range", key)
-        return self._stored(key).body[offset : offset + length]
+        stored = self._stored(key) if version is None else self._version(key, version)
+        if etag is not None and stored.etag != etag:
+            raise PreconditionFailed(key, key)
+        return stored.body[offset : offset + length]
+
+    def versions(self, key: str) -> Sequence[Version]:
+        self.fault("versions", key)
+        return [
+            Version(key, str(stored.at), len(stored.body), stored.etag, stored.at, stored is self.objects.get(key))
+            for stored in reversed(self.history.get(key, []))
+        ]
+
+    def _version(self, key: str, version: str) -> _Stored:
+        for stored in self.history.get(key, []):
+            if str(stored.at) == version:
+                return stored
+        raise NotFound(key, key)
 
     def stream(self, key: str, *, step: int = 8 << 20) -> Iterator[bytes]:
         body = self.get(key)
@@ -131,17 +158,26 @@ class MemoryS3:
         self._upload(upload_id).parts[number] = data
         return UploadedPart(number, _etag(data), crc64nvme(data), len(data))
 
-    def complete(self, key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
+    def complete(
+        self,
+        key: str,
+        upload_id: str,
+        parts: Sequence[UploadedPart],
+        crc: int | None = None,
+        *,
+        if_match: str | None = None,
+    ) -> str:
         self.fault("complete", key)
         upload = self._upload(upload_id)
-        if key in self.objects:
+        if if_match is not None and key not in self.objects:
+            raise NotFound(key, key)
+        if key in self.objects and self.objects[key].etag != if_match:
             raise PreconditionFailed(key, key)
         if any(_etag(upload.parts.get(part.number, b"")) != part.etag for part in parts):
             raise InvalidPart(key, key)
         body = b"".join(upload.parts[part.number] for part in parts)
-        self.objects[key] = _Stored(body, _etag(body), self._change())
         del self.uploads[upload_id]
-        return self.objects[key].etag
+        return self._store(key, body).etag
 
     def abort(self, key: str, upload_id: str) -> bool:
         self.fault("abort", key)

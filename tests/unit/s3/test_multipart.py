@@ -25,6 +25,14 @@ def test_a_completion_is_conditional_and_names_every_part_and_the_objects_checks
     assert b"<PartNumber>1</PartNumber>" in sent.body
 
 
+def test_a_completion_that_replaces_an_object_names_its_etag_alone(s3: S3Client, store: ScriptedStore) -> None:
+    store.replies.append(COMPLETED)
+    s3.complete("k", "u", [PART], if_match='"before"')
+    sent = store.received[0]
+    assert sent.headers["if-match"] == '"before"'
+    assert "if-none-match" not in sent.headers
+
+
 def test_an_error_inside_a_200_of_a_completion_is_an_error(s3: S3Client, store: ScriptedStore) -> None:
     store.replies.append(dataclasses.replace(error_reply(503, "InternalError"), status=200))
     store.replies.append(error_reply(404, "NoSuchUpload"))

@@ -30,7 +30,7 @@ def test_objects_and_listings_are_limited_to_the_prefixes() -> None:
 
 def test_the_prefix_is_a_condition_only_of_actions_that_have_this_condition_key() -> None:
     _, listing, bucket, _ = statements(["topics/"])
-    assert listing["Action"] == ["s3:ListBucket"]
+    assert listing["Action"] == ["s3:ListBucket", "s3:ListBucketVersions"]
     assert "s3:ListBucketMultipartUploads" in bucket["Action"]
     assert "Condition" not in bucket
 

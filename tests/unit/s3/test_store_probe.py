@@ -2,11 +2,12 @@
 
 import dataclasses
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 import pytest
 
 from sink_job.api.errors import AccessDenied, UnsupportedStore
-from sink_job.s3 import S3Client, S3Settings, lifecycle_warning, probe
+from sink_job.s3 import S3Client, S3Settings, lifecycle_warning, probe, probe_replacement
 from sink_job.s3.store_probe import advice
 from tests.unit.s3.conftest import COMPLETED, Reply, ScriptedStore, error_reply
 
@@ -99,6 +100,23 @@ def test_a_store_that_ignores_conditions_is_rejected_and_left_clean(
     deleted = b"".join(each.body for each in store.received if each.path == "/bucket?delete")
     assert len(keys) == 3
     assert all(key.encode() in deleted for key in keys)
+
+
+@pytest.mark.parametrize("honours", [True, False])
+def test_a_store_that_ignores_if_match_at_a_completion_is_reported_and_left_clean(
+    s3: S3Client, store: ScriptedStore, honours: bool
+) -> None:
+    empty = [
+        Reply(body=f"<{what}/>") for what in ("ListBucketResult", "ListBucketResult", "ListMultipartUploadsResult")
+    ]
+    started = Reply(body="<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
+    stored = Reply(headers={"ETag": '"e"'})
+    answer = error_reply(412, "PreconditionFailed") if honours else COMPLETED
+    store.replies.extend([*empty, stored, started, stored, answer, Reply(204), Reply(body="<DeleteResult/>")])
+    with nullcontext() if honours else pytest.raises(UnsupportedStore, match="the store ignores If-Match"):
+        probe_replacement(s3, "topics/_s3sink/")
+    assert [each.headers["if-match"] for each in store.received if "if-match" in each.headers] != []
+    assert not store.replies
 
 
 @pytest.mark.parametrize("gone", ["the object", "the upload"])
