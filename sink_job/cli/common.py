@@ -108,6 +108,26 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log", choices=("text", "json"), default="text", help=LOG_HELP)
 
 
+def add_removed_before(parser: argparse.ArgumentParser) -> None:
+    """Adds the argument for objects that a lifecycle rule has removed, in ms."""
+    parser.add_argument(
+        "--removed-before",
+        metavar="TIME",
+        type=_time,
+        help="missing objects that were written before this time were removed on purpose, such as "
+        "2025-11-03T10:00:00Z; default: as spec.s3.expireAfter says",
+    )
+
+
+def _time(text: str) -> int:
+    from sink_job.api.units.timestamps import parse_timestamp
+
+    try:
+        return parse_timestamp(text if "T" in text.upper() else f"{text}T00:00:00Z")
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
+
+
 def add_take_over_from(parser: argparse.ArgumentParser) -> None:
     """Adds the argument for a previous owner, as `OwnerIdentity`."""
     parser.add_argument(

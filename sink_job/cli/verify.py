@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import signal
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
-from sink_job.cli.common import OUTPUT_HELP, add_sink, read_sink, secret_dirs
+from sink_job.cli.common import OUTPUT_HELP, add_removed_before, add_sink, read_sink, secret_dirs
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
     from sink_job.cli.verify_output import VerifyReport
-    from sink_job.engine.types import Engine
-    from sink_job.kafka.admin import JavaKafkaAdmin
-    from sink_job.kafka.properties import KafkaProperties
-    from sink_job.verify.bucket_scanner import ReportProgress
 
 DESCRIPTION = """\
 Verifies that every record of SINK.yaml up to the committed offset is in exactly
@@ -34,7 +25,9 @@ and compacted records, dropped and ignored records, and records lost with
 onDataLoss: Continue. Without --deep, the numbers of records and gaps are those
 in the ledger. With --deep, the command compares the records of each object with
 Kafka byte by byte. KAFKA_GONE is the number of objects with records that Kafka has
-deleted since; they are not an error.
+deleted since; they are not an error. REMOVED is the number of objects that are no
+longer in the bucket because of a lifecycle rule (s3.expireAfter, or
+--removed-before); they are not an error either.
 
 An untracked object is an error if its key denotes records of this sink (with any
 padding, compression or partition), or if its content is equal to an object of
@@ -68,6 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--deep", action="store_true", help="read the objects and compare each record with Kafka, if it still exists"
     )
+    add_removed_before(parser)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help=OUTPUT_HELP)
 
 
@@ -78,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
     from sink_job.cli import verify_output
 
-    found = _verify(sink, secrets, deep=args.deep)
+    found = _verify(sink, secrets, deep=args.deep, removed_before=args.removed_before)
     if args.output == "json":
         print(verify_output.as_json(found))
     else:
@@ -86,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
     return verify_output.exit_code(found)
 
 
-def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> VerifyReport:
+def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool, removed_before: int | None) -> VerifyReport:
+    from sink_job.cli.kafka_access import kafka_access, shown_progress
     from sink_job.cli.verify_output import VerifyReport
     from sink_job.driver import logs
     from sink_job.kafka.properties import KafkaProperties
@@ -98,8 +93,8 @@ def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> VerifyRep
     properties = KafkaProperties.of(sink.spec.kafka, secrets)
     s3 = connect(settings)
     s3.check_access()
-    with _progress() as progress, _kafka(sink, properties, deep=deep) as (admin, engine):
-        evidence = collect_evidence(sink, s3, admin, progress)
+    with shown_progress() as progress, kafka_access(sink, properties, "verify", reads=deep) as (admin, engine):
+        evidence = collect_evidence(sink, s3, admin, progress, removed_before=removed_before)
         results = evidence.results()
         if engine is not None:
             from sink_job.verify.compare_job import CompareContext, compare
@@ -114,58 +109,3 @@ def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool) -> VerifyRep
         notes=evidence.notes,
         partitions=tuple(results),
     )
-
-
-@contextmanager
-def _kafka(sink: Sink, properties: KafkaProperties, *, deep: bool) -> Iterator[tuple[JavaKafkaAdmin, Engine | None]]:
-    """Kafka's admin client, and with `deep` an engine to read records. Both end with the context."""
-    if not deep:
-        from sink_job.driver.standalone_admin import admin
-
-        with admin(properties) as client:
-            yield client, None
-        return
-    from sink_job.driver.machine import usual_cores
-    from sink_job.kafka.admin import JavaKafkaAdmin
-    from sink_job.spark.conf import SparkSettings
-    from sink_job.spark.engine import SparkEngine
-    from sink_job.spark.login_jars import kafka_jars
-    from sink_job.spark.session import session
-
-    cores = usual_cores()
-    settings = SparkSettings(
-        app_name=f"s3sink-verify-{sink.sink_id}",
-        jars=kafka_jars(properties),
-        java_options=properties.java_options,
-        cores=cores,
-        conf=sink.spec.spark_conf,
-    )
-    with _quiet_end(), session(settings) as spark, JavaKafkaAdmin(spark._gateway, properties) as client:
-        yield client, SparkEngine(spark, properties.client(), redact=properties.redact, cores=cores)
-
-
-@contextmanager
-def _quiet_end() -> Iterator[None]:
-    """Suppresses the stack traces of py4j after Ctrl-C."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        logging.disable(logging.CRITICAL)
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
-@contextmanager
-def _progress() -> Iterator[ReportProgress]:
-    """A function that shows the current step: in a status line on a terminal, not at all elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda line: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("connecting") as status:
-        yield status.update

@@ -63,6 +63,11 @@ def show(report: VerifyReport) -> None:
         header.insert(at, "DEAD_LETTERS")
         for row, p in zip(rows, report.partitions, strict=True):
             row.insert(at, known(p.dead_letters))
+    if any(p.removed for p in report.partitions):
+        at = header.index("RECORDS")
+        header.insert(at, "REMOVED")
+        for row, p in zip(rows, report.partitions, strict=True):
+            row.insert(at, known(p.removed))
     if sys.stdout.isatty():
         _show_rich(header, rows, report)
     else:

@@ -356,6 +356,13 @@ def _by_end(published: Iterable[Listed]) -> dict[int, tuple[int, str]]:
     return by_end
 
 
+def published_times(s3: S3Client, root: str) -> dict[int, int]:
+    """When each file of the published log was written, in ms by the store's clock, by the number of its last record."""
+    listed = list(files.Folders(s3, root).files("published/"))
+    at = {each.key: each.last_modified_ms for each in listed}
+    return {end: at[key] for end, (_, key) in _by_end(listed).items()}
+
+
 def _describe_writer(record: Record | None) -> str:
     """Epoch, attempt and time (the writer's clock) of the record, as text; empty if it was deleted."""
     if record is None:

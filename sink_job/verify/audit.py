@@ -140,6 +140,7 @@ class _PartitionAudit:
             generation=self.generation,
             lost=total_checksum(self.lost).count,
             dead_letters=total_checksum([o for o in visible if o.path == DEAD_LETTERS]).count,
+            removed=sum(o.key in self.bucket.removed for o in self.objects),
         )
 
     def _recent_gaps(self) -> int:
@@ -165,7 +166,7 @@ class _PartitionAudit:
                 difference = self.bucket.mismatched[o.key]
                 message = f"the object at this key is not the object of offsets {o.first} to {o.last}: {difference}"
                 yield Finding(FindingType.OBJECT_MISMATCH, o.first, message, o.key)
-            elif o.key in self.bucket.missing and o.key not in self.unpublished:
+            elif o.key in self.bucket.missing and o.key not in self.unpublished and o.key not in self.bucket.removed:
                 message = f"the object of offsets {o.first} to {o.last} is not in the bucket: it was deleted or moved"
                 yield Finding(FindingType.OBJECT_MISSING, o.first, message, o.key)
             elif o.key in self.bucket.recopied:

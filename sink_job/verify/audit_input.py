@@ -27,6 +27,7 @@ class BucketState:
     """The deviations of the bucket from the ledger.
 
     - `missing`: listed keys without an object.
+    - `removed`: those of them that a lifecycle rule has removed on purpose.
     - `mismatched`: listed keys with a different object, and the difference as text.
     - `untracked`: objects that the ledger does not list.
     - `replaced`: missing keys of an ended generation whose records a later generation has copied again or will copy.
@@ -41,6 +42,7 @@ class BucketState:
     replaced: frozenset[str] = frozenset()
     recopied: Mapping[str, int] = field(default_factory=dict)
     lowest_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    removed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

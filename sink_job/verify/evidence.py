@@ -22,12 +22,13 @@ from sink_job.engine.thread_pools import pool
 from sink_job.ledger.generations import generation_metadata
 from sink_job.ledger.ownership import claims_prefix, ledger_root
 from sink_job.ledger.state import ClosedObject, KafkaIdentity, LedgerState
-from sink_job.ledger.store import Ledger
+from sink_job.ledger.store import Ledger, published_times
 from sink_job.s3 import S3Client
 from sink_job.verify.audit import audit, unknown_partition
 from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets, UntrackedObject
 from sink_job.verify.bucket_scanner import BucketScanner, LedgerContent, ReportProgress
 from sink_job.verify.per_generation import buckets, per_generation
+from sink_job.verify.removed_objects import LedgerTimes, with_removed
 from sink_job.verify.results import PartitionResult
 
 THREADS = 16
@@ -68,21 +69,30 @@ class Evidence:
 
 
 def collect_evidence(
-    sink: Sink, s3: S3Client, admin: KafkaAdmin, report: ReportProgress = lambda line: None
+    sink: Sink,
+    s3: S3Client,
+    admin: KafkaAdmin,
+    report: ReportProgress = lambda line: None,
+    *,
+    removed_before: int | None = None,
 ) -> Evidence:
-    """Collects the evidence for the audit of a sink, which may be running.
+    """Collects the evidence for the audit of a sink, which may be running. Missing objects that were written before
+    `removed_before` (ms), or longer ago than `spec.s3.expireAfter`, count as removed by a lifecycle rule.
 
     Raises ConfigurationError when the sink has no ledger, and the errors of Kafka and the store.
     """
-    return _EvidenceReader(sink, s3, admin, report).read()
+    return _EvidenceReader(sink, s3, admin, report, removed_before).read()
 
 
 class _EvidenceReader:
-    def __init__(self, sink: Sink, s3: S3Client, admin: KafkaAdmin, report: ReportProgress) -> None:
+    def __init__(
+        self, sink: Sink, s3: S3Client, admin: KafkaAdmin, report: ReportProgress, removed_before: int | None
+    ) -> None:
         self.sink = sink
         self.s3 = s3
         self.admin = admin
         self.report = report
+        self.removed_before = removed_before
         self.ledger = Ledger(s3, ledger_root(sink.spec.s3.topics_dir, sink.sink_id), "verify")
 
     def read(self) -> Evidence:
@@ -96,7 +106,7 @@ class _EvidenceReader:
             group = self.admin.group_offsets(
                 self.sink.group_id, _partitions(state), metadata=generation_metadata(state.generation)
             )
-            generations, settings_of_claims = self._generations()
+            generations, settings_of_claims, times = self._generations()
             if generations[-1].state.generation != state.generation:
                 group = {}  # a reset has ended the generation of these offsets meanwhile
             content = LedgerContent(
@@ -108,7 +118,13 @@ class _EvidenceReader:
             scan = BucketScanner(self.s3, threads, content, self.report).scan(self._closed_objects)
             names = [self.sink.object_settings().s3, *(settings.s3 for settings in settings_of_claims.values())]
             prefixes = _dead_letters(settings_of_claims.values())
-            audits = [*zip(generations, buckets(generations, scan.bucket, names, prefixes), strict=True)]
+            cutoff = self._cutoff()
+            audits = [
+                (generation, with_removed(generation, bucket, times, cutoff))
+                for generation, bucket in zip(
+                    generations, buckets(generations, scan.bucket, names, prefixes), strict=True
+                )
+            ]
             *ended, (current, bucket) = audits
             live, notes = self._live(current.state)
             notes += (*_notes_on_generations(scan.bucket, audits), *scan.notes())
@@ -139,9 +155,15 @@ class _EvidenceReader:
         names = (key.removesuffix(".json").split("/", 1) for key in keys if "/" in key)
         return {(topic, f".{suffix}") for topic, suffix in names}
 
-    def _generations(self) -> tuple[list[GenerationAudit], dict[int, ObjectSettings]]:
-        """The ledger's content for each generation, and the settings of every claim: the keys of old objects depend on
-        old settings."""
+    def _cutoff(self) -> int | None:
+        """The time in ms before which missing objects count as removed, by the store's clock."""
+        after = self.sink.spec.s3.expire_after
+        expired = None if after is None else self.s3.server_now_ms() - after
+        return max((at for at in (expired, self.removed_before) if at is not None), default=None)
+
+    def _generations(self) -> tuple[list[GenerationAudit], dict[int, ObjectSettings], LedgerTimes]:
+        """The ledger's content for each generation, the settings of every claim (the keys of old objects depend on old
+        settings), and the times of records."""
         state = self.ledger.load()
         self.report(f"ledger: record {state.number}, {len(state.partitions)} topic-partitions")
         lines = self.ledger.published(state)
@@ -153,7 +175,8 @@ class _EvidenceReader:
         claims = self.ledger.claims(state)
         settings |= {claim.number: claim.settings for claim in claims if claim.settings is not None}
         settings_of_claims = {number: ObjectSettings.model_validate_json(text) for number, text in settings.items()}
-        return per_generation(state, objects, rotations, claims, lost), settings_of_claims
+        times = LedgerTimes({claim.number: claim.clock for claim in claims}, published_times(self.s3, self.ledger.root))
+        return per_generation(state, objects, rotations, claims, lost), settings_of_claims, times
 
     def _closed_objects(self) -> dict[str, ClosedObject]:
         """The closed objects by key, from a new read of the ledger."""

@@ -83,7 +83,8 @@ class PartitionResult(msgspec.Struct, frozen=True, rename="camel"):
     `lost` counts the lost ones among them: Kafka had deleted them when their object had to be rebuilt (`onDataLoss:
     Continue`). Each `generation` (from 1) has results of its own; those of an ended generation cover it up to its end.
     `end` (Kafka's log end offset) and `group` (the committed offset) are None if Kafka does not have them. `compared`
-    is None if nothing was compared with Kafka's records.
+    is None if nothing was compared with Kafka's records. `removed` are objects that a lifecycle rule has removed on
+    purpose; `objects`, `records` and `bytes` leave them out.
     """
 
     topic: str
@@ -104,6 +105,7 @@ class PartitionResult(msgspec.Struct, frozen=True, rename="camel"):
     generation: int = 1
     lost: int = 0
     dead_letters: int = 0
+    removed: int = 0
 
     @property
     def topic_partition(self) -> TopicPartition:

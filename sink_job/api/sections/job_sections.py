@@ -243,6 +243,9 @@ class S3Spec(KeySettings):
     multipart upload, so it is for other stores, and for the commands that only read."""
     retry_for: Annotated[int, Duration(maximum=HOUR)] = 2 * MINUTE
     """How long a failed request is tried again. 0s: not at all."""
+    expire_after: Annotated[Annotated[int, Duration(minimum=DAY)] | None, description(example="400d")] = None
+    """Age at which a lifecycle rule of the bucket removes objects. s3sink verify counts missing objects that are at
+    least as old as removed, and s3sink repair leaves them alone. The sink itself removes nothing."""
 
     @property
     def allows_http(self) -> bool:

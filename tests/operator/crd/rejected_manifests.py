@@ -416,6 +416,8 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "spec.s3.accelerate is not possible",
     ),
     ("retries for two hours", [{"spec.s3.retryFor": "2h"}], "spec.s3.retryFor is above"),
+    ("an expiry after hours", [{"spec.s3.expireAfter": "12h"}], "spec.s3.expireAfter is below"),
+    ("an expiry without a unit", [{"spec.s3.expireAfter": "400"}], "spec.s3.expireAfter is not a duration"),
     ("retries without a unit", [{"spec.s3.retryFor": "5"}], "spec.s3.retryFor is not a duration"),
     (
         "a key of KMS without KMS",

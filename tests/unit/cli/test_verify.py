@@ -73,6 +73,17 @@ def test_damage_is_listed_and_decides_the_exit_code(
     assert f"{finding}" in capsys.readouterr().out
 
 
+def test_missing_objects_written_before_a_time_count_as_removed(
+    ended: list[str], sink_fixture: MemorySinkFixture, sink_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del sink_fixture.s3.objects[KEYS[1]]
+    assert cli.main(["verify", sink_file, "--removed-before", "2001-01-01T00:00:00Z"]) == 5
+    capsys.readouterr()
+    assert cli.main(["verify", sink_file, "--removed-before", "2100-01-01", "-o", "json"]) == 0
+    [partition] = json.loads(capsys.readouterr().out)["partitions"]
+    assert (partition["removed"], partition["objects"], partition["findings"]) == (1, 2, [])
+
+
 def test_a_sink_without_a_ledger_is_a_configuration_error(
     ended: list[str], sink_fixture: MemorySinkFixture, sink_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -108,3 +108,11 @@ def test_json_contains_all_findings() -> None:
     ]
     assert (document["partitions"][1]["committed"], document["partitions"][1]["lag"]) == (2000, 345)
     assert msgspec.json.decode(verify_output.as_json(of(result())))["passed"] is True
+
+
+def test_removed_objects_have_a_column_if_there_are_any(capsys: pytest.CaptureFixture[str]) -> None:
+    header = shown(of(result(0)), capsys)[0].split()
+    assert "REMOVED" not in header
+    lines = shown(of(result(0), msgspec.structs.replace(result(1), removed=1_200)), capsys)
+    at = lines[0].split().index("REMOVED")
+    assert [line.split()[at] for line in lines[1:3]] == ["0", "1,200"]

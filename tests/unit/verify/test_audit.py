@@ -273,3 +273,11 @@ def test_records_in_open_objects_at_the_end_of_a_generation_are_no_gaps() -> Non
     (result,) = audit(end, sink.bucket, sink.kafka)
     assert (result.findings, result.lost, result.gaps) == ((), 4, 4)
     assert any("records from offset 4 on that were in open objects" in note for note in result.notes)
+
+
+def test_an_object_that_a_lifecycle_rule_has_removed_is_counted_and_no_finding() -> None:
+    sink = dense()
+    removed = sink.published[1].key
+    sink.bucket = BucketState(missing=frozenset({removed}), removed=frozenset({removed}))
+    result = sink.result()
+    assert (result.findings, result.objects, result.records, result.removed) == ((), 2, 20, 1)

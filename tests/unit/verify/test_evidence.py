@@ -9,6 +9,7 @@ import pytest
 
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.api.units.quantities import DAY
 from sink_job.verify.evidence import Evidence, collect_evidence
 from tests.support.memory_sink import MemorySinkFixture
 from tests.support.synthetic_log import FileConsumerGroup, SyntheticLog
@@ -98,3 +99,29 @@ def test_without_an_offset_reset_each_commit_of_the_group_counts(sink_fixture: M
     sink_fixture.run(LOG)
     FileConsumerGroup(LOG, sink_fixture.group).alter_group_offsets("group", {TP: 3}, metadata="by another program")
     assert evidence(sink_fixture).kafka.group == {TP: 3}
+
+
+def test_missing_objects_that_are_older_than_their_expiry_count_as_removed(
+    sink_fixture: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink_fixture.run(LOG)
+    sink_fixture.s3.delete(KEYS[:1])
+    spec = sink_fixture.sink.spec
+    s3_spec = spec.s3.model_copy(update={"expire_after": 30 * DAY})
+    sink_fixture.sink = sink_fixture.sink.model_copy(update={"spec": spec.model_copy(update={"s3": s3_spec})})
+    (result,) = evidence(sink_fixture).results()
+    assert (len(result.findings), result.removed) == (1, 0)
+    later = sink_fixture.s3.server_now_ms() + 31 * DAY
+    monkeypatch.setattr(sink_fixture.s3, "server_now_ms", lambda: later)
+    (result,) = evidence(sink_fixture).results()
+    assert (result.findings, result.removed, result.objects) == ((), 1, 1)
+
+
+def test_the_later_of_expiry_and_given_time_counts(sink_fixture: MemorySinkFixture) -> None:
+    sink_fixture.run(LOG)
+    sink_fixture.s3.delete(KEYS[:1])
+    s3: Any = sink_fixture.s3
+    admin = FileConsumerGroup(LOG, sink_fixture.group)
+    found = collect_evidence(sink_fixture.sink, s3, admin, removed_before=1 << 50)
+    assert found.bucket.removed == {KEYS[0]}
+    assert collect_evidence(sink_fixture.sink, s3, admin, removed_before=1).bucket.removed == frozenset()

@@ -85,3 +85,9 @@ def test_requests_are_tried_again_for_at_most_an_hour() -> None:
     assert accepted({"spec.s3.retryFor": "0s"}).spec.s3.retry_for == 0
     (error,) = spec_errors({"spec.s3.retryFor": "61m"})
     assert error == "spec.s3.retryFor: 61m is above the maximum of 1h"
+
+
+def test_objects_expire_after_a_day_or_more() -> None:
+    assert accepted({"spec.s3.expireAfter": "400d"}).spec.s3.expire_after == 400 * 86_400_000
+    (error,) = spec_errors({"spec.s3.expireAfter": "23h"})
+    assert error == "spec.s3.expireAfter: 23h is below the minimum of 1d"
