@@ -20,6 +20,7 @@ from sink_job.cli.common import EXIT_CODES, report_failure
 COMMANDS: Final = {
     "run": "copy topics to S3, in the foreground, on local Spark",
     "verify": "verify that every record is in exactly one object",
+    "repair": "restore missing and damaged objects",
     "status": "show committed offsets, lag and open objects",
     "reset-offsets": "start from other offsets, in a new generation of the ledger",
     "discard-open": "abort open uploads and delete staged data",

@@ -27,6 +27,7 @@ SHARED_SPARK = frozenset(
         "reader_groups",
         "reader_records",
         "rejected_share",
+        "repair_command",
         "request_commands",
         "scenarios",
         "schema_registry",

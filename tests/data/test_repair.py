@@ -1,0 +1,190 @@
+"""`s3sink repair` on a real S3 server: every kind of damage, with and without versions, beside a running sink."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devtools.chaos.drivers import VersioningGW
+from devtools.faults.s3_proxy import FaultProxy
+from devtools.s3 import S3Server, s3_client, s3_server
+from sink_job.coordinator.context import StopCondition
+from sink_job.formats.compression import Zstd, zstd
+from sink_job.maintenance.repair.kafka_source import KafkaReader, KafkaSource
+from sink_job.maintenance.repair.repairer import Repairer, RepairRequest
+from sink_job.maintenance.repair.results import RepairOutcome, RepairReport, Source
+from tests.support.sink_fixture import SinkFixture, manifest
+from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, InlineEngine, SyntheticLog, sink_of_text
+from tests.support.verify_sink import CAUGHT_UP, ROOT, deep, evidence, findings
+
+pytestmark = pytest.mark.data
+
+LOG = SyntheticLog(records=25, value_bytes=700_000)
+"""Objects of ten records have two parts."""
+GIVEN: dict[str, Any] = {"flush_size": 10, "max_records": 10, "part_size": "5Mi"}
+FIRST = "topics/log/partition=0/log+0+0000000000.json"
+SECOND = "topics/log/partition=0/log+0+0000000010.json"
+WRITES = {
+    "PutObject", "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload", "AbortMultipartUpload",
+    "DeleteObjects",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def versioning_server() -> Iterator[S3Server]:
+    """A server that keeps versions."""
+    with s3_server(VersioningGW) as server:
+        yield server
+
+
+@pytest.fixture
+def plain(sink_fixture: SinkFixture) -> SinkFixture:
+    sink_fixture.run(LOG, CAUGHT_UP, **GIVEN)
+    return sink_fixture
+
+
+@pytest.fixture
+def versioned(versioning_server: S3Server, tmp_path: Path) -> SinkFixture:
+    folder = tmp_path / "versioned"
+    folder.mkdir()
+    fixture = SinkFixture.new(versioning_server.endpoint, folder)
+    client = s3_client(versioning_server.endpoint)
+    client.put_bucket_versioning(Bucket=fixture.bucket, VersioningConfiguration={"Status": "Enabled"})
+    fixture.run(LOG, CAUGHT_UP, **GIVEN)
+    return fixture
+
+
+@pytest.fixture(params=["plain", "versioned"])
+def sink(request: pytest.FixtureRequest) -> SinkFixture:
+    fixture: SinkFixture = request.getfixturevalue(request.param)
+    return fixture
+
+
+def repair(fixture: SinkFixture, log: SyntheticLog = LOG, keys: Collection[str] = (), **given: Any) -> RepairReport:
+    given = {**GIVEN, **given}
+    spec = sink_of_text(manifest(fixture.bucket, fixture.endpoint, **given))
+    source = KafkaSource(
+        s3=fixture.s3,
+        settings=fixture.settings,
+        evidence=evidence(fixture, log, **given),
+        errors=spec.spec.errors,
+        now=CLOCK_MS,
+    )
+    reader = KafkaReader(FileConsumerGroup(log, fixture.folder / "group.json"), InlineEngine(log))
+    repairer = Repairer(fixture.s3, source, uuid.uuid4().hex, connect=lambda: reader, request=RepairRequest(keys=keys))
+    return repairer.run(spec.sink_id)
+
+
+def delete(fixture: SinkFixture) -> None:
+    fixture.s3.delete([FIRST])
+
+
+def truncate(fixture: SinkFixture) -> None:
+    fixture.put(FIRST, fixture.content(FIRST)[:-1_000_000])
+
+
+def overwrite(fixture: SinkFixture) -> None:
+    fixture.put(FIRST, fixture.content(FIRST)[::-1])
+
+
+def overwrite_with_another_object(fixture: SinkFixture) -> None:
+    fixture.put(FIRST, fixture.content(SECOND))
+
+
+DAMAGES = [delete, truncate, overwrite, overwrite_with_another_object]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_object_has_its_recorded_bytes_and_etag_again(
+    sink: SinkFixture, damage: Callable[[SinkFixture], None]
+) -> None:
+    right, etags = sink.contents(), sink.etags()
+    damage(sink)
+    damaged = sink.contents().get(FIRST)
+    assert findings(deep(sink, LOG, **GIVEN)) != []
+    report = repair(sink)
+    (restored,) = report.objects
+    is_versioned = sink.s3.keeps_versions()
+    assert (restored.outcome, restored.source) == (
+        RepairOutcome.RESTORED,
+        Source.VERSION if is_versioned else Source.KAFKA,
+    )
+    assert (sink.contents(), sink.etags()) == (right, etags)
+    assert findings(deep(sink, LOG, **GIVEN)) == []
+    assert sink.orphans() == []
+    kept = {key.key: sink.content(key.key) for key in sink.s3.list(f"{ROOT}repair/")}
+    assert list(kept.values()) == ([] if damaged is None else [damaged])
+
+
+def test_an_undamaged_bucket_is_not_written_to(plain: SinkFixture, s3_proxy: FaultProxy) -> None:
+    assert repair(plain.through(s3_proxy), keys=[FIRST]).objects == ()
+    assert repair(plain.through(s3_proxy)).objects == ()
+    kinds = {request.kind for request in s3_proxy.requests}
+    assert "HeadObject" in kinds
+    assert kinds.isdisjoint(WRITES)
+
+
+def test_bytes_that_a_disk_has_changed_are_restored_if_the_object_is_named(plain: SinkFixture, s3: S3Server) -> None:
+    right = plain.contents()
+    (path,) = s3.directory.rglob(f"{plain.bucket}/{FIRST}")
+    path.write_bytes(path.read_bytes()[::-1])
+    assert repair(plain).objects == ()
+    (restored,) = repair(plain, keys=[FIRST]).objects
+    assert restored.outcome is RepairOutcome.RESTORED
+    assert plain.contents() == right
+    assert findings(deep(plain, LOG, **GIVEN)) == []
+
+
+@pytest.mark.parametrize("damage", [delete, truncate])
+def test_several_commands_at_once_leave_the_recorded_bytes(
+    sink: SinkFixture, damage: Callable[[SinkFixture], None]
+) -> None:
+    right = sink.contents()
+    damage(sink)
+    with ThreadPoolExecutor(3) as commands:
+        reports = list(commands.map(lambda _: repair(sink), range(3)))
+    assert {o.outcome for report in reports for o in report.objects} == {RepairOutcome.RESTORED}
+    assert sink.contents() == right
+    assert sink.orphans() == []
+
+
+def test_objects_are_restored_beside_a_running_sink(sink_fixture: SinkFixture) -> None:
+    given = {**GIVEN, "max_records": 2}
+    whole = SyntheticLog(records=400, value_bytes=700_000)
+    sink_fixture.run(SyntheticLog(records=25, value_bytes=700_000), CAUGHT_UP, **given)
+    right = sink_fixture.contents()
+    driver = sink_fixture.start(whole, StopCondition(until_caught_up=True, publish_open=True), **given)
+    for damage in DAMAGES:
+        damage(sink_fixture)
+        assert [o.outcome for o in repair(sink_fixture, whole, [FIRST]).objects] == [RepairOutcome.RESTORED]
+    assert driver.wait() == 0
+    contents = sink_fixture.contents()
+    assert {key: contents[key] for key in right if key in contents} == right
+    assert findings(deep(sink_fixture, whole, **given)) == []
+    assert sink_fixture.orphans() == []
+
+
+def test_another_version_of_the_library_that_compresses_replaces_nothing(
+    sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = SyntheticLog(records=25)
+    given = {**GIVEN, "compression": "Zstd"}
+    sink_fixture.run(log, CAUGHT_UP, **given)
+    key = f"{FIRST}.zst"
+    sink_fixture.put(key, b"damaged")
+    monkeypatch.setattr(Zstd, "library", "zstd 99.0.0")
+    monkeypatch.setattr(Zstd, "compress", lambda _, rows: zstd.compress(bytes(rows) + b"\n", level=1))
+    report = repair(sink_fixture, log, **given)
+    (left,) = report.objects
+    assert (left.outcome, report.exit_code) == (RepairOutcome.NOT_RESTORABLE, 5)
+    assert "installed is zstd 99.0.0. Run this command with the recorded version" in left.message
+    assert sink_fixture.content(key) == b"damaged"
+    assert sink_fixture.orphans() == []
+    monkeypatch.undo()
+    assert repair(sink_fixture, log, **given).exit_code == 0
+    assert findings(deep(sink_fixture, log, **given)) == []
