@@ -24,7 +24,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.s3 import S3Outcome
 from sink_job.verify.evidence import collect_evidence
 
-COMMANDS = ("reset", "discard")
+COMMANDS = ("reset", "discard", "repair")
 
 
 def unexpected(name: str, error: BaseException) -> Violation:

@@ -60,6 +60,7 @@ TRAITS = (
     "lost-uploads",
     "dead-letters",
     "dead-letter-topic",
+    "repairs",
 )
 """Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
@@ -71,7 +72,9 @@ schemaCompatibility. `registry-faults`: the registry is down, slow, 403, late wi
 `lying-registry`, `lost-uploads`: after the faults a driver copies everything. Then a registry lies about every id of
 which the ledger has a copy, to a driver that reads more records; and the uploads of the open objects are lost.
 `dead-letters`: bad records are in dead-letter objects; only with `bad-records`. `dead-letter-topic`: in a topic, too,
-or in the topic alone; only with `dead-letters`, and not with `take-over`."""
+or in the topic alone; only with `dead-letters`, and not with `take-over`.
+`repairs`: other programs damage visible objects, and `repair` runs beside the drivers; only if it is included, so that
+no seed without it changes, and not with `reset` and `take-over`."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *CONDITIONAL_FAULTS, *TRAITS)
 
@@ -91,6 +94,7 @@ RARE = {
     "lying-registry": 0.1,
     "lost-uploads": 0.05,
     "dead-letters": 0.4,
+    "repairs": 0.0,
 }
 """The probability of a feature; 0.5 for others."""
 
@@ -172,6 +176,8 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
         features.discard("dead-letter-topic")
     if features >= {"take-over", "other-ledger"}:
         features.difference_update(NOT_WITH_OTHER_LEDGER)
+    if "repairs" in features:
+        features -= {"reset", "take-over"}
     topics = ["log", "other"][: rng.choice((1, 1, 2))]
     partitions = {name: rng.choice((1, 1, 2, 3, 4)) for name in topics}
     return SimulationConfig(

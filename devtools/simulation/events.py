@@ -41,6 +41,8 @@ class Events:
             self._arrive(actor)
         if simulation.calm:
             return
+        if simulation.repairs is not None:
+            simulation.repairs.step()
         if self._rng.random() < simulation.config.rate and self._kinds:
             kind = self._rng.choices(self._kinds, self._weights)[0]
             getattr(self, "_" + kind.replace("-", "_"))(actor)
@@ -289,7 +291,8 @@ class Events:
             offset, mark, ours = simulation.kafka.group.get(found.tp, (0, "", False))
             generation = generation_of(mark) or 1
             is_below = ours and offset > found.offsets[-1] and found.generation <= generation
-            if key not in simulation.moved and is_below and self._rng.random() < 0.5:
+            is_damaged = simulation.repairs is not None and key in simulation.repairs.damaged
+            if key not in simulation.moved and is_below and not is_damaged and self._rng.random() < 0.5:
                 stored = simulation.store.take(key)
                 if stored is not None:
                     simulation.moved[key] = stored

@@ -113,6 +113,7 @@ class Oracle:
         self.acknowledged: set[str] = set()
         self.field_ids: dict[tuple[str, tuple[str, ...]], int] = {}
         self.wallclock = False
+        self.repairs = False  # commands may write objects again
         self._decoder = msgspec.json.Decoder(Record)
 
     @property
@@ -339,6 +340,11 @@ class Oracle:
         if generation != self.current.number:
             message = f"{key} of generation {generation} becomes visible in generation {self.current.number}"
             self.fail(Violation("late", message))
+            return
+        before = self.visible.get(key)
+        if before is not None and self.repairs:
+            if before.body != body:
+                self.fail(Violation("changed", f"{key} is completed with other bytes than before"))
             return
         sources = self._sources(key, body)
         if not sources:

@@ -82,7 +82,21 @@ class Run:
             missing -= not self._takes_over_once_more(role)
             if not missing:
                 break
-        checks.at_the_end(simulation, simulation.ended[-1][1])
+        error = simulation.ended[-1][1]
+        self._repair_all()
+        checks.at_the_end(simulation, error)
+
+    def _repair_all(self) -> None:
+        """The last command repairs what is damaged, and aborts the uploads of those that were killed."""
+        repairs = self.simulation.repairs
+        if repairs is None:
+            return
+        for _ in range(3):
+            repairs.damage()
+        role = repairs.start()
+        if role is not None:
+            self._finish(role)
+        repairs.expect_repaired()
 
     def _planned_faults(self) -> None:
         """The faults of `lying-registry` and `lost-uploads`: too rare if they are drawn, since the ledger has to have

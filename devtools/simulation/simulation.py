@@ -18,6 +18,7 @@ from devtools.simulation.kafka import SimulatedAdmin, SimulatedEngine, Simulated
 from devtools.simulation.oracle import Oracle
 from devtools.simulation.registered_objects import RegisteredObjects
 from devtools.simulation.registry import RegistryState, SimulatedRegistry
+from devtools.simulation.repairs import Repairs
 from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler
 from devtools.simulation.store import SimulatedStore
 from devtools.simulation.successors import Successors
@@ -104,6 +105,8 @@ class Simulation:
         if config.has("take-over"):
             self.oracle.successors = self.successors
             self.store.on_create = self._creates
+        self.repairs = Repairs(self) if config.has("repairs") else None
+        self.oracle.repairs = self.repairs is not None
         self.sink = self._manifest(0)
         self.sinks = {0: self.sink}
         self.on_commit: Callable[[TopicPartition], None] = lambda tp: None
@@ -254,7 +257,7 @@ class Simulation:
                 registry=self._schemas_of(sink, role.attempt),
                 dead_letter_topic=self.topics.producer,
             )
-            self._forget_schemas()
+            self.forget_schemas()
             role.tracker = Progress(sink, clock)
             driver = Coordinator(sink, context, goal, role.tracker)
             role.driver = driver
@@ -280,7 +283,7 @@ class Simulation:
             compares_versions=sink.spec.schema_compatibility.projects,
         )
 
-    def _forget_schemas(self) -> None:
+    def forget_schemas(self) -> None:
         """The tasks of the next driver read schemas from the store, as those of a new process."""
         for kept in (LedgerSchemas, ObjectSchemas, LedgerFieldIds):
             kept._caches.pop(self.s3, None)
@@ -300,6 +303,16 @@ class Simulation:
     def start_discard(self) -> Role:
         name, number = f"discard-{len(self.ended) + len(self.roles)}", self.successors.newest
         role = self._spawn(name, lambda: discard_open(self._ledger_access(role)), 0, number, self._predecessor(number))
+        return role
+
+    def spawn_command(self, name: str, work: Callable[[], object]) -> Role:
+        """An actor without a claim."""
+
+        def with_attempt() -> None:
+            self._begin(role)
+            work()
+
+        role = self._spawn(name, with_attempt, 0, self.successors.newest, None)
         return role
 
     def _predecessor(self, number: int) -> Owner | None:

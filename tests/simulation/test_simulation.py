@@ -54,6 +54,20 @@ def test_every_invariant_holds_in_new_simulations(group: int) -> None:
         assert failed is None, description(failed)
 
 
+@pytest.mark.parametrize("group", range(2))
+def test_every_invariant_holds_in_new_simulations_with_repairs(group: int) -> None:
+    print(f"base seed {BASE}: repeat with S3SINK_SEED={BASE}")
+    runs = RUNS // 12
+    for case in new_cases(BASE + group * runs, runs, include=["repairs"]):
+        failed = run_case(case)
+        assert failed is None, description(failed)
+
+
+def test_simulations_with_repairs_restore_objects() -> None:
+    simulations = [simulate(config_of_seed(seed, include=["repairs"])) for seed in range(6)]
+    assert sum(each.repairs.restored for each in simulations if each.repairs is not None) > 10
+
+
 @pytest.mark.parametrize("case", read_cases(SEEDS), ids=str)
 def test_every_invariant_holds_in_a_simulation_that_once_failed(case: Case) -> None:
     failed = run_case(case)

@@ -1,0 +1,125 @@
+"""`s3sink repair` beside drivers, and the damage that it repairs: objects that another program deletes, truncates or
+replaces. Runs with the feature `repairs` have both; the random numbers are their own."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from devtools.simulation.kafka import SimulatedEngine
+from devtools.simulation.oracle import Violation
+from devtools.simulation.store import Stored
+from sink_job.api.spec import Sink
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.maintenance.repair.kafka_source import KafkaReader, KafkaSource
+from sink_job.maintenance.repair.repairer import Repairer, RepairRequest
+from sink_job.maintenance.repair.results import RepairOutcome, RepairReport
+from sink_job.s3.checksums import crc64nvme
+from sink_job.verify.evidence import collect_evidence
+
+if TYPE_CHECKING:
+    from devtools.simulation.simulation import Role, Simulation
+
+MAX_ROLES = 5
+DAMAGE_RATE = 0.08
+REPAIR_RATE = 0.04
+
+
+class Repairs:
+    """The damaged objects of a run by key, as they were, and the commands that repair them."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._rng = random.Random(f"{simulation.config.seed}/repairs")
+        self.damaged: dict[str, Stored] = {}
+        self.restored = 0
+        self._names = 0
+
+    def step(self) -> None:
+        """Draws damage and commands at a step."""
+        if self._rng.random() < DAMAGE_RATE:
+            self.damage()
+        if self._rng.random() < REPAIR_RATE and len(self._simulation.roles) < MAX_ROLES:
+            self.start()
+
+    def damage(self) -> None:
+        """Another program damages an acknowledged object."""
+        simulation, oracle = self._simulation, self._simulation.oracle
+        objects = simulation.store.objects
+        keys = [
+            key
+            for key, found in sorted(oracle.visible.items())
+            if key in oracle.acknowledged and key in objects and objects[key].body == found.body
+        ]
+        if not keys:
+            return
+        key = self._rng.choice(keys)
+        stored = simulation.store.take(key)
+        assert stored is not None
+        self.damaged.setdefault(key, stored)
+        kind = self._rng.choice(("deletes", "truncates", "replaces", "replaces with another object"))
+        body = {
+            "truncates": stored.body[: self._rng.randrange(len(stored.body))],
+            "replaces": stored.body[::-1],
+            "replaces with another object": objects[self._rng.choice(sorted(objects))].body,
+        }.get(kind)
+        if body is not None:
+            etag = f'"{self._rng.getrandbits(128):032x}"'
+            simulation.store.put_back(key, Stored(body, etag, crc64nvme(body), simulation.store.second()))
+        simulation.trace(f"another program {kind} {key}")
+
+    def start(self) -> Role | None:
+        """Starts a command, if there is a ledger."""
+        simulation = self._simulation
+        if not simulation.oracle.current.starts:
+            return None
+        self._names += 1
+        name = f"repair-{self._names}"
+        sink = simulation.sink
+        role = simulation.spawn_command(name, lambda: self._run(name, sink, role))
+        return role
+
+    def _run(self, name: str, sink: Sink, role: Role) -> None:
+        simulation = self._simulation
+        simulation.forget_schemas()
+        keys = frozenset(self.damaged)
+        if not keys:
+            return
+        evidence = collect_evidence(sink, simulation.s3, simulation.admin)
+        source = KafkaSource(
+            s3=simulation.s3,
+            settings=simulation.s3.settings,
+            evidence=evidence,
+            errors=sink.spec.errors,
+            now=simulation.scheduler.now,
+        )
+        rng = random.Random(f"{simulation.config.seed}/{name}")
+        engine = SimulatedEngine(simulation.kafka, simulation.scheduler, simulation.trace, rng, late=0)
+        reader = KafkaReader(simulation.admin, engine)
+        repairer = Repairer(
+            simulation.s3, source, role.attempt, connect=lambda: reader, request=RepairRequest(keys=keys, probes=False)
+        )
+        self._check(name, repairer.run(sink.sink_id))
+
+    def _check(self, name: str, report: RepairReport) -> None:
+        """An object is not restorable only if Kafka has dropped records of it."""
+        simulation = self._simulation
+        for o in report.objects:
+            self.restored += o.outcome is RepairOutcome.RESTORED
+            log = simulation.kafka.logs[TopicPartition(o.topic, o.partition)]
+            if o.outcome is RepairOutcome.NOT_RESTORABLE and log.start <= o.first:
+                message = f"{name} does not restore {o.key}, although Kafka has all of its records: {o.message}"
+                simulation.scheduler.fail(Violation("not repaired", message))
+
+    def expect_repaired(self) -> None:
+        """After the last command: each damaged object is as it was, unless Kafka has dropped records of it. The others
+        are put back for the checks that follow."""
+        store, visible = self._simulation.store, self._simulation.oracle.visible
+        for key, stored in self.damaged.items():
+            now = store.objects.get(key)
+            if now is not None and now.body == stored.body:
+                continue
+            if self._simulation.kafka.logs[visible[key].tp].start <= visible[key].offsets[0]:
+                raise Violation("not repaired", f"{key} is still damaged")
+            store.take(key)
+            store.put_back(key, stored)
