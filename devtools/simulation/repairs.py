@@ -4,6 +4,7 @@ replaces. Runs with the feature `repairs` have both; the random numbers are thei
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from devtools.simulation.kafka import SimulatedEngine
@@ -33,6 +34,7 @@ class Repairs:
         self._rng = random.Random(f"{simulation.config.seed}/repairs")
         self.damaged: dict[str, Stored] = {}
         self.restored = 0
+        self._damages: Counter[str] = Counter()
         self._names = 0
 
     def step(self) -> None:
@@ -57,6 +59,7 @@ class Repairs:
         stored = simulation.store.take(key)
         assert stored is not None
         self.damaged.setdefault(key, stored)
+        self._damages[key] += 1
         kind = self._rng.choice(("deletes", "truncates", "replaces", "replaces with another object"))
         body = {
             "truncates": stored.body[: self._rng.randrange(len(stored.body))],
@@ -99,13 +102,20 @@ class Repairs:
         repairer = Repairer(
             simulation.s3, source, role.attempt, connect=lambda: reader, request=RepairRequest(keys=keys, probes=False)
         )
-        self._check(name, repairer.run(sink.sink_id))
+        before = Counter(self._damages)
+        self._check(name, repairer.run(sink.sink_id), before)
 
-    def _check(self, name: str, report: RepairReport) -> None:
-        """An object is not restorable only if Kafka has dropped records of it."""
+    def _check(self, name: str, report: RepairReport, damages: Counter[str]) -> None:
+        """A restored object is as it was, unless it was damaged again since the `damages` of each before the command.
+        An object is not restorable only if Kafka has dropped records of it."""
         simulation = self._simulation
         for o in report.objects:
-            self.restored += o.outcome is RepairOutcome.RESTORED
+            stored = simulation.store.objects.get(o.key)
+            if o.outcome is RepairOutcome.RESTORED and self._damages[o.key] == damages[o.key]:
+                self.restored += 1
+                if stored is None or stored.body != self.damaged[o.key].body:
+                    message = f"{name} reports {o.key} as restored, and it is not"
+                    simulation.scheduler.fail(Violation("not repaired", message))
             log = simulation.kafka.logs[TopicPartition(o.topic, o.partition)]
             if o.outcome is RepairOutcome.NOT_RESTORABLE and log.start <= o.first:
                 message = f"{name} does not restore {o.key}, although Kafka has all of its records: {o.message}"

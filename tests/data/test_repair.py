@@ -13,11 +13,14 @@ import pytest
 from devtools.chaos.drivers import VersioningGW
 from devtools.faults.s3_proxy import FaultProxy
 from devtools.s3 import S3Server, s3_client, s3_server
+from devtools.schema_registry.server import schema_registry
+from sink_job.api.enums import OutputFormat
 from sink_job.coordinator.context import StopCondition
 from sink_job.formats.compression import Zstd, zstd
 from sink_job.maintenance.repair.kafka_source import KafkaReader, KafkaSource
 from sink_job.maintenance.repair.repairer import Repairer, RepairRequest
 from sink_job.maintenance.repair.results import RepairOutcome, RepairReport, Source
+from tests.support.schema_log import SchemaLog, run, seed, settings
 from tests.support.sink_fixture import SinkFixture, manifest
 from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, InlineEngine, SyntheticLog, sink_of_text
 from tests.support.verify_sink import CAUGHT_UP, ROOT, deep, evidence, findings
@@ -85,7 +88,8 @@ def delete(fixture: SinkFixture) -> None:
 
 
 def truncate(fixture: SinkFixture) -> None:
-    fixture.put(FIRST, fixture.content(FIRST)[:-1_000_000])
+    content = fixture.content(FIRST)
+    fixture.put(FIRST, content[: len(content) // 2])
 
 
 def overwrite(fixture: SinkFixture) -> None:
@@ -155,8 +159,8 @@ def test_several_commands_at_once_leave_the_recorded_bytes(
 
 def test_objects_are_restored_beside_a_running_sink(sink_fixture: SinkFixture) -> None:
     given = {**GIVEN, "max_records": 2}
-    whole = SyntheticLog(records=400, value_bytes=700_000)
-    sink_fixture.run(SyntheticLog(records=25, value_bytes=700_000), CAUGHT_UP, **given)
+    whole = SyntheticLog(records=400)
+    sink_fixture.run(SyntheticLog(records=25), CAUGHT_UP, **given)
     right = sink_fixture.contents()
     driver = sink_fixture.start(whole, StopCondition(until_caught_up=True, publish_open=True), **given)
     for damage in DAMAGES:
@@ -188,3 +192,79 @@ def test_another_version_of_the_library_that_compresses_replaces_nothing(
     monkeypatch.undo()
     assert repair(sink_fixture, log, **given).exit_code == 0
     assert findings(deep(sink_fixture, log, **given)) == []
+
+
+class InvalidLog(SyntheticLog):
+    """A log of which every third record is not JSON."""
+
+    def value(self, partition: int, offset: int) -> bytes:
+        return b"{%d" % offset if offset % 3 == 2 else super().value(partition, offset)
+
+
+REJECTED = {"tolerance": "All", "deadLetters": {"prefix": "rejected"}}
+
+
+@pytest.mark.parametrize(
+    ("log", "given"),
+    [
+        (SyntheticLog(records=45), {"compression": "Gzip"}),
+        (SyntheticLog(records=45), {"compression": "Zstd"}),
+        (SyntheticLog(records=45, paths=3, gaps=frozenset({4, 17})), {"paths": True}),
+        (SyntheticLog(records=45, paths=3), {"paths": True, "scope": "Object", "max_records": 7}),
+        (InvalidLog(records=45), {"errors": REJECTED, "max_records": 7}),
+    ],
+    ids=["gzip", "zstd", "paths", "paths of scope Object", "dead letters"],
+)
+def test_all_objects_of_a_bucket_are_restored_from_kafka(
+    sink_fixture: SinkFixture, log: SyntheticLog, given: dict[str, Any]
+) -> None:
+    given = {**GIVEN, **given}
+    sink_fixture.run(log, CAUGHT_UP, **given)
+    sink_fixture.run(log, CAUGHT_UP, **given)
+    right, etags = sink_fixture.contents(), sink_fixture.etags()
+    sink_fixture.s3.delete(right)
+    report = repair(sink_fixture, log, **given)
+    assert {o.key: o.outcome for o in report.objects} == dict.fromkeys(right, RepairOutcome.RESTORED)
+    assert (sink_fixture.contents(), sink_fixture.etags()) == (right, etags)
+    assert findings(deep(sink_fixture, log, **given)) == []
+    assert sink_fixture.orphans() == []
+
+
+@pytest.mark.parametrize("output", [OutputFormat.AVRO, OutputFormat.PARQUET])
+def test_objects_with_schemas_of_a_registry_are_restored_without_the_registry(
+    sink_fixture: SinkFixture, output: OutputFormat
+) -> None:
+    log = SchemaLog(records=21, padding=300, output=output)
+    with schema_registry() as server:
+        seed(server, log)
+        run(sink_fixture, log, CAUGHT_UP, server.url)
+        run(sink_fixture, log, CAUGHT_UP, server.url)
+        given = settings(log, server.url)
+    right, etags = sink_fixture.contents(), sink_fixture.etags()
+    sink_fixture.s3.delete(right)
+    report = repair(sink_fixture, log, **given)
+    assert {o.key: o.outcome for o in report.objects} == dict.fromkeys(right, RepairOutcome.RESTORED)
+    assert (sink_fixture.contents(), sink_fixture.etags()) == (right, etags)
+    assert findings(deep(sink_fixture, log, **given)) == []
+
+
+def test_an_object_of_an_ended_generation_is_restored(plain: SinkFixture) -> None:
+    plain.reset(LOG, "Latest", on_existing="NewPrefix", **GIVEN)
+    more = SyntheticLog(records=35, value_bytes=700_000)
+    plain.run(more, CAUGHT_UP, **GIVEN)
+    right = plain.contents()
+    delete(plain)
+    assert [o.outcome for o in repair(plain, more).objects] == [RepairOutcome.RESTORED]
+    assert plain.contents() == right
+
+
+def test_objects_under_previous_settings_are_restored_under_those(sink_fixture: SinkFixture) -> None:
+    log = SyntheticLog(records=45)
+    sink_fixture.run(SyntheticLog(records=25), CAUGHT_UP, **{**GIVEN, "compression": "Gzip"})
+    given = {**GIVEN, "compression": "None"}
+    sink_fixture.run(log, CAUGHT_UP, **given)
+    right = sink_fixture.contents()
+    assert {key.rpartition(".")[2] for key in right} == {"gz", "json"}
+    sink_fixture.s3.delete(right)
+    assert repair(sink_fixture, log, **given).exit_code == 0
+    assert sink_fixture.contents() == right

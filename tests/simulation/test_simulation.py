@@ -29,6 +29,8 @@ from devtools.simulation.run import simulate
 from devtools.simulation.runner import Case, FailedCase, minimized, new_cases, read_cases, run_case, trace, traces
 from sink_job.coordinator.context import CoordinatorContext
 from sink_job.engine.thread_pools import pool
+from sink_job.maintenance.repair import replacement
+from sink_job.maintenance.repair.inspection import StoredState
 from sink_job.writer import object_writer
 
 SEEDS = Path(__file__).parent / "seeds.txt"
@@ -66,6 +68,12 @@ def test_every_invariant_holds_in_new_simulations_with_repairs(group: int) -> No
 def test_simulations_with_repairs_restore_objects() -> None:
     simulations = [simulate(config_of_seed(seed, include=["repairs"])) for seed in range(6)]
     assert sum(each.repairs.restored for each in simulations if each.repairs is not None) > 10
+
+
+def test_a_repair_that_believes_the_reply_to_a_completion_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that was killed inside a completion reports success although it has replaced nothing."""
+    monkeypatch.setattr(replacement, "inspect", lambda s3, o, reads: StoredState(None, 0, None))
+    assert any(run_case(case) for case in new_cases(0, 400, include=["repairs"]))
 
 
 @pytest.mark.parametrize("case", read_cases(SEEDS), ids=str)
