@@ -37,6 +37,9 @@ TOPIC = Case(records=2, rounds=(2,), paths="rejected", topic=True)
 SHARED = Case(records=4, drivers=1, paths="data", scope="object", apart=True)
 """Two partitions with staged remainders in one staging object, which they release at different times."""
 
+SKIPPING = Case(records=3, drivers=1, skips=(1,), faults=("vanish",))
+"""A record between two others of its object that is skipped."""
+
 DISCARD = Command("discard")
 RESET = Command("reset", "a", 0)
 """To the first record, into a new directory."""
@@ -78,6 +81,10 @@ QUICK = {
         records=3, rounds=(3,), drivers=1, paths="unknown", faults=("vanish",)
     ),
     "two drivers and dead letters": replace(SMALL, paths="unknown"),
+    "a skipped record that a second driver does not know": replace(SMALL, records=3, skips=(1,)),
+    "a skipped record between two paths": replace(SMALL, records=3, paths="data", skips=(1,), scope="object"),
+    "a lost upload beside a skipped record": SKIPPING,
+    "a lost staging object beside a skipped record": replace(SKIPPING, rounds=(1, 2), faults=("staging lost",)),
     "two drivers and a dead-letter topic": TOPIC,
     "a dead-letter topic and a lost upload": replace(TOPIC, drivers=1, faults=("vanish",)),
     "a dead-letter topic whose number expires": replace(TOPIC, faults=("number expires",)),
@@ -154,6 +161,8 @@ OMISSIONS = [
     ),
     Omission(("p2.unknown-left-out",), "duplicate", Case(records=3, drivers=1, paths="unknown", faults=("vanish",))),
     Omission(("p2.unknown-rejected",), "lost", replace(ALONE, paths="unknown", faults=("vanish",))),
+    Omission(("p2.skipped-left-out",), "skipped", SKIPPING),
+    Omission(("p2.skipped-recorded",), "group ahead", replace(SKIPPING, faults=())),
     Omission(("p2.clocks",), "lost", replace(SMALL, paths="clock", faults=("vanish",))),
     Omission(("p2.clock-forward",), "duplicate", BACKWARD),
     Omission(("p2.same-key",), "wrong key", replace(ALONE, faults=("vanish",))),

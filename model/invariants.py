@@ -3,7 +3,9 @@
 duplicate             no record is in two objects of a generation or of a directory, and no dead letter twice in the
                       topic
 wrong key             an object's key contains the offset of its first record
-lost                  a driver that is done has made every record visible, from the start of its generation on
+lost                  a driver that is done has made every record visible, from the start of its generation on, but the
+                      skipped ones
+skipped               no record that the ledger lists as skipped is in an object
 group ahead           the group's offset is never above the visible records of the generation that committed it, unless
                       another program has set the offset (P5)
 unlisted              the ledger lists every visible object: in its state or in its published list (P1)
@@ -50,14 +52,19 @@ def broken(case: Case, model: ModelState) -> Broken:
     if visible:
         yield from _contents(visible)
     committing = generations.committing_generation(model)
-    missing = [n for n in range(offset_ranges[committing].start, model.group) if str(n) not in copied[committing]]
+    true = ledger.truth(model.records, model.snapshots)
+    skipped = "" if true is None else _skipped(true.value)
+    passed = copied[committing] + skipped
+    missing = [n for n in range(offset_ranges[committing].start, model.group) if str(n) not in passed]
     if missing and not model.group_is_foreign:
         yield "group ahead", f"the group's offset is {model.group}, but {missing} are not visible"
     if case.topic:
         yield from topic.broken(case, model)
     if case.commands:
         yield from _generations(case, model, offset_ranges, copied)
-    true = ledger.truth(model.records, model.snapshots)
+    again = sorted({*skipped} & {*copied[max(copied)]})
+    if again:
+        yield "skipped", f"{again} are listed as skipped and visible"
     if true is not None:
         yield from _named(model, true.value, [key for key, *_ in visible])
         if not loses(case):
@@ -65,7 +72,12 @@ def broken(case: Case, model: ModelState) -> Broken:
     for d in model.drivers:
         if d.at == "done" and not (case.commands and is_fenced(model, d)):
             number, (start, _) = list(offset_ranges.items())[-1]
-            yield from _done(case, model, d, copied[number], start)
+            yield from _done(case, model, d, copied[number] + skipped, start)
+
+
+def _skipped(true: LedgerState) -> str:
+    """The records that the ledger lists as skipped."""
+    return "".join(str(offset) for p in true.partitions.values() for offset in p.skipped)
 
 
 def _of(visible: Iterable[Object], generation: int) -> str:

@@ -39,6 +39,7 @@ class Case:
     paths           how records are divided into paths: `one`; `data` (even and odd); `clock` (the path is the round's
                     clock, and each driver has its own); `rejected` (odd ones are dead letters); `unknown` (the same,
                     because their schema ids are unknown until a rebuild)
+    skips           offsets that the manifest of the first driver lists to be skipped; that of the others does not
     topic           dead letters are produced to a topic, too
     schemas         the schemas of records: `none`; `data` (even and odd). Each has an open object of its own
                     (`schemaCompatibility: Separate`)
@@ -69,6 +70,7 @@ class Case:
     part: int = 2
     rounds: tuple[int, ...] = (1, 2)
     paths: str = "one"
+    skips: tuple[int, ...] = ()
     topic: bool = False
     schemas: str = "none"
     scope: str = "partition"

@@ -17,6 +17,8 @@ PROTOCOL_RULES = {
     "p2.rejected": "The members of a dead-letter object are the rejected records of its source ranges.",
     "p2.unknown-left-out": "A record with an unknown schema id is in no source range of an object of accepted records.",
     "p2.unknown-rejected": "A record with an unknown schema id stays a dead letter if the id is known later.",
+    "p2.skipped-left-out": "A skipped record is in no source range.",
+    "p2.skipped-recorded": "The record of a round lists the records that it has skipped.",
     "p2.clocks": "A rebuild selects the members under the recorded round clocks.",
     "p2.clock-forward": "The round clock goes back only where no object is open.",
     "p2.same-key": "A rebuilt object keeps its key.",

@@ -8,7 +8,7 @@ from model import ledger
 from model.model_state import NAMES, Case, Driver, Late, ModelState, Plan, key_of
 from model.search import Step
 from model.starting import is_fenced, put_record, removed, starts_again
-from model.writing import DataGone, Task, TaskResult, closings, content, id_of
+from model.writing import DataGone, Task, TaskResult, closings, content, id_of, skipped_below
 from sink_job.ledger.state import LedgerState, PartitionState, Record
 from sink_job.ledger.transitions import superseded_staging
 from sink_job.rotation.types import ObjectId, RotationState
@@ -25,7 +25,10 @@ def idle(case: Case, model: ModelState, d: Driver) -> Steps:
         return
     for end in sorted({min(state.next + n, case.records) for n in case.rounds}):
         objects = [o.id for o in state.open]
+        skipped = skipped_below(case, d.name, state, end)
         for offset in range(state.next, end):
+            if offset in skipped:
+                continue
             target = id_of(case, offset, clock(case, d))
             if target not in objects:
                 objects.append(target)

@@ -5,13 +5,13 @@ Parts depend on the records only (P3): a part is full with `case.part` records, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from model.ledger import TP, below
-from model.model_state import Case, Driver, ModelState, Upload, checksum, content_of, directory_of, key_of
+from model.model_state import NAMES, Case, Driver, ModelState, Upload, checksum, content_of, directory_of, key_of
 from sink_job.ledger.offset_checksum import checksum_range
 from sink_job.ledger.state import (
     ClosedObject,
@@ -54,6 +54,13 @@ class TaskResult(NamedTuple):
     started: tuple[str, ...]
     staging: tuple[str, str] | None
     rotations: tuple[RotationRange, ...] = ()
+
+
+def skipped_below(case: Case, driver: str, state: PartitionState, end: int) -> tuple[int, ...]:
+    """The offsets that are skipped once the driver has read up to `end`: those that the ledger lists, and those of the
+    driver's manifest."""
+    listed = case.skips if driver == NAMES[0] else ()
+    return tuple(sorted({*state.skipped, *(offset for offset in listed if state.next <= offset < end)}))
 
 
 def path_of(case: Case, offset: int, clock: int) -> str:
@@ -111,6 +118,7 @@ class Task:
         self._uploads: dict[str, Upload] = {}
         self._begun: list[str] = []
         self._staged = ""
+        self._skipped: tuple[int, ...] = ()
 
     def write(self, state: PartitionState, end: int, closing: Sequence[ObjectId]) -> TaskResult:
         """Reads up to `end`, then closes the objects `closing`.
@@ -118,7 +126,10 @@ class Task:
         Raises DataGone if an upload or staging object that it needs is missing.
         """
         fresh: dict[ObjectId, str] = {}
+        self._skipped = skipped_below(self._case, self._driver, state, end)
         for offset in range(state.next, end):
+            if offset in self._skipped:
+                continue
             target = id_of(self._case, offset, self._clock)
             fresh[target] = fresh.get(target, "") + str(offset)
         inherited = {o.id: o for o in state.open}
@@ -135,7 +146,10 @@ class Task:
                 closed.append(self.close(grown))
             else:
                 open_.append(self._stage(grown, o, left, len(new)))
-        return self._done(_state(state, end, open_), closed, _rotations(state, end, open_))
+        recorded = self._skipped if self._case.rules.enforce("p2.skipped-recorded") else state.skipped
+        after = _state(state, end, open_, self._skipped)
+        rotations = _rotations(state, end, open_, self._skipped)
+        return self._done(replace(after, skipped=recorded), closed, rotations)
 
     def rebuild_open(self, state: PartitionState, path: str | None = None) -> TaskResult:
         """Rebuilds open objects from their members: all, or the one of `path`."""
@@ -199,10 +213,22 @@ class Task:
         """The source ranges of an object with new records."""
         rule = "p2.unknown-rejected" if o.path == DEAD_LETTERS else "p2.unknown-left-out"
         if self._case.paths != "unknown" or not self._case.rules.enforce(rule):
-            return extend_sources(o.sources, int(new[0]), int(new[-1]) + 1, clock)
+            return self._extended(o.sources, new, clock)
         if o.path == DEAD_LETTERS:
             clock = UNKNOWN
         return (*o.sources, *(SourceRange(int(offset), int(offset) + 1, clock) for offset in new))
+
+    def _extended(self, seen: tuple[SourceRange, ...], new: str, clock: int) -> tuple[SourceRange, ...]:
+        """The source ranges with those of new records. None contains a skipped record."""
+        if not self._skipped or not self._case.rules.enforce("p2.skipped-left-out"):
+            return extend_sources(seen, int(new[0]), int(new[-1]) + 1, clock)
+        for offset in map(int, new):
+            between = range(seen[-1].end, offset) if seen else ()
+            if any(each in between for each in self._skipped):
+                seen = (*seen, SourceRange(offset, offset + 1, clock))
+            else:
+                seen = extend_sources(seen, offset, offset + 1, clock)
+        return seen
 
     def _send(self, o: OpenObject, content: str, closing: bool) -> tuple[OpenObject, str]:
         """Sends full parts; at the close also the remainder."""
@@ -306,9 +332,10 @@ def extend_sources(seen: tuple[SourceRange, ...], start: int, end: int, clock: i
     return (*seen, SourceRange(start, end, clock))
 
 
-def _state(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> PartitionState:
+def _state(before: PartitionState, end: int, open_: Sequence[OpenObject], skipped: Collection[int]) -> PartitionState:
     committable = min([end, *(o.first for o in open_)])
-    written = sum((CHECKSUMS[offset] for offset in range(before.next, end)), before.accepted)
+    accepted = (offset for offset in range(before.next, end) if offset not in skipped)
+    written = sum((CHECKSUMS[offset] for offset in accepted), before.accepted)
     return PartitionState(
         RotationState(next=end, committable=committable),
         rotation_start=before.rotation_start if open_ else end,
@@ -318,8 +345,12 @@ def _state(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> Par
     )
 
 
-def _rotations(before: PartitionState, end: int, open_: Sequence[OpenObject]) -> tuple[RotationRange, ...]:
-    """The rotation that ended: no object is open, and every offset since the previous rotation is in an object."""
+def _rotations(
+    before: PartitionState, end: int, open_: Sequence[OpenObject], skipped: Collection[int]
+) -> tuple[RotationRange, ...]:
+    """The rotation that ended: no object is open, and every offset since the previous rotation is in an object, or was
+    skipped."""
     if open_ or end == before.rotation_start:
         return ()
-    return (RotationRange(TP.topic, TP.partition, before.rotation_start, end, OffsetChecksum()),)
+    gaps = (CHECKSUMS[offset] for offset in skipped if before.rotation_start <= offset < end)
+    return (RotationRange(TP.topic, TP.partition, before.rotation_start, end, sum(gaps, OffsetChecksum())),)

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 _ACTION: Final = (
-    "The sink has stopped at this record. Fix the producer or spec.format / spec.partitioner, or set "
-    "spec.errors.tolerance: All to drop and log such records"
+    "The sink has stopped at this record. Fix the producer or spec.format / spec.partitioner. To pass over this record "
+    "alone: kubectl s3sink skip {sink} {topic}-{partition}@{offset}, or spec.errors.skip: [{{topic: {topic}, "
+    "partition: {partition}, offset: {offset}}}]. To drop and log all such records: spec.errors.tolerance: All"
 )
 
 
@@ -59,21 +60,23 @@ class LedgerFenced(SinkError):
 class DataError(SinkError):
     """A record cannot be converted, assigned to a path or encoded, and `errors.tolerance` is None.
 
-    The sink has stopped before this record.
+    The sink has stopped before this record. `sink` are the arguments of `kubectl s3sink` that name the sink.
     """
 
     exit_code = 4
     reason = "DataError"
 
-    def __init__(self, topic: str, partition: int, offset: int, message: str) -> None:
+    def __init__(self, topic: str, partition: int, offset: int, message: str, sink: str = "NAME") -> None:
         self.topic = topic
         self.partition = partition
         self.offset = offset
         self.message = message
-        super().__init__(topic, partition, offset, message)
+        self.sink = sink
+        super().__init__(topic, partition, offset, message, sink)
 
     def __str__(self) -> str:
-        return f"record at {self.topic}-{self.partition} offset {self.offset}: {self.message}. {_ACTION}"
+        action = _ACTION.format(sink=self.sink, topic=self.topic, partition=self.partition, offset=self.offset)
+        return f"record at {self.topic}-{self.partition} offset {self.offset}: {self.message}. {action}"
 
 
 class TooManyRejected(DataError):

@@ -19,6 +19,7 @@ from sink_job.api import yaml_loader
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.field_errors import FieldError, Path, field_at, of_pydantic, section_of, shown
 from sink_job.api.rules import cross_field_rules, unsupported
+from sink_job.api.sections import skip_section
 from sink_job.api.spec import Sink
 from sink_job.api.units.quantities import MANIFEST
 
@@ -61,7 +62,9 @@ def _parse(document: object, *, for_job: bool, doubled: Iterable[str] = ()) -> S
     foreign = list(_foreign(document))
     if foreign:
         raise InvalidSpec([*found, *map(str, foreign)])
-    sink, errors = _read(yaml_loader.without_nulls(document))
+    document, of_annotation = skip_section.with_annotation(yaml_loader.without_nulls(document))
+    sink, errors = _read(document)
+    errors += of_annotation
     if sink is not None:
         removed = [path for error in errors for path in (error.path, *error.depends)]
         further = [

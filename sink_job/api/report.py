@@ -37,6 +37,8 @@ MAX_POSITIONS: Final = 20
 
 MAX_SUMS: Final = 1_000
 """Topics of a report with sums."""
+MAX_SKIPS_SHOWN: Final = 20
+"""Records of `errors.skip` without effect that a report lists."""
 
 
 class ReportModel(BaseModel):
@@ -113,6 +115,28 @@ class HangingTransactionReport(ReportModel):
     since: Annotated[Moment, Field(description="First time the sink observed this position.")]
 
 
+class SkipReport(ReportModel):
+    """A record of `errors.skip` that has no effect."""
+
+    topic: Topic
+    partition: Partition
+    offset: Count
+    reason: Annotated[str, Field(max_length=256)]
+
+
+class SkipsReport(ReportModel):
+    """What becomes of the records of `errors.skip`."""
+
+    waiting: Annotated[Count, Field(description="Records that the sink has not reached yet.")] = 0
+    skipped: Annotated[Count, Field(description="Records that were passed over.")] = 0
+    without_effect: Annotated[
+        Count, Field(description="Records that the sink had passed before, or does not read.")
+    ] = 0
+    records_without_effect: Annotated[
+        list[SkipReport], Field(max_length=MAX_SKIPS_SHOWN, description="Some of these.")
+    ] = []
+
+
 class Totals(ReportModel):
     """Totals since the claim of this driver."""
 
@@ -122,6 +146,7 @@ class Totals(ReportModel):
     parts: Annotated[Count, Field(description="Parts uploaded.")] = 0
     uploaded_bytes: Annotated[Count, Field(description="Bytes of those parts.")] = 0
     ignored: Annotated[Count, Field(description="Records without value, ignored by onNullValue.")] = 0
+    skipped: Annotated[Count, Field(description="Records passed over by errors.skip.")] = 0
     dropped: Annotated[Count, Field(description="Invalid records, dropped by tolerance: All.")] = 0
     dead_letters: Annotated[Count, Field(description="Invalid records in dead-letter objects, open ones included.")] = 0
     dropped_properties: Annotated[
@@ -285,6 +310,7 @@ class Report(ReportModel):
     hanging_transactions: Annotated[
         list[HangingTransactionReport], Field(description="Topic-partitions with a hanging transaction.")
     ] = []
+    skips: Annotated[SkipsReport | None, Field(description="Set if errors.skip has any record.")] = None
     totals: Totals = Totals()
     last_publish: Annotated[Moment | None, Field(description="Time of the last publication of an object.")] = None
     rounds: Timing = Timing()

@@ -24,6 +24,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.activity import WINDOW_MS, PartitionActivity
 from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.lag_ages import LagAges, Lagging
+from sink_job.ledger.skips import skips_report
 from sink_job.ledger.state import LedgerState, PartitionState, committable_offsets
 from sink_job.tasks.write import TaskResult
 
@@ -48,6 +49,7 @@ class _Counts:
         totals.parts += sum(c.parts for c in counts)
         totals.uploaded_bytes += sum(c.part_bytes for c in counts)
         totals.ignored += sum(c.ignored + c.kept_nulls for c in counts)
+        totals.skipped += sum(c.skipped for c in counts)
         totals.dropped += sum(c.rejected - c.dead_letters for c in counts)
         totals.dead_letters += sum(c.dead_letters - c.kept_nulls for c in counts)
         totals.dropped_properties += sum(c.dropped_properties for c in counts)
@@ -307,6 +309,7 @@ class Progress:
                 partitions=self._offsets.reports(now),
                 log_ends_at=self._offsets.ends_at,
                 hanging_transactions=list(self._hanging),
+                skips=skips_report(self._sink.spec.errors.skip, ledger),
                 totals=self._counts.totals.model_copy(),
                 last_publish=self._counts.last_publish,
                 rounds=self._counts.rounds,

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from sink_job.api.errors import DataError, TooManyRejected
+from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.tasks.write import TaskResult
 
@@ -47,8 +48,9 @@ def check_rejected_share(results: Mapping[TopicPartition, TaskResult], max_share
             raise TooManyRejected(tp.topic, tp.partition, first.offset, first.message, rejected, records, max_share)
 
 
-def raise_data_errors(results: Mapping[TopicPartition, TaskResult]) -> None:
+def raise_data_errors(results: Mapping[TopicPartition, TaskResult], sink: Sink) -> None:
     """Raises DataError for the first topic-partition whose task stopped at a record."""
     for tp, result in sorted(results.items()):
         if result.error is not None:
-            raise DataError(tp.topic, tp.partition, result.error.offset, result.error.message)
+            named = f"{sink.name} -n {sink.namespace}"
+            raise DataError(tp.topic, tp.partition, result.error.offset, result.error.message, named)

@@ -21,6 +21,7 @@ from sink_job.coordinator.topic_claims import TopicClaims
 from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.types import Cancelled
 from sink_job.ledger.clocks import HostClock, report_set_back, without_clock
+from sink_job.ledger.skips import log_skips
 from sink_job.ledger.state import LedgerState
 from sink_job.ledger.store import Ledger
 from sink_job.s3 import S3Client
@@ -141,6 +142,7 @@ class RoundLoop:
             self._targets = dict(self._discovery.end_offsets(self._assigned()))
         elif self.stop_condition.publish_open:
             self._targets = {tp: self._rounds.state_of(tp).next for tp in self._assigned()}
+        log_skips(self.sink.spec.errors.skip, self.state)
         self.progress.recovered(self._rounds.committer)
 
     def _set_clock_back(self) -> None:

@@ -26,6 +26,7 @@ from sink_job.ledger import data_loss
 from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.orphan_cleanup import OrphanCleaner
 from sink_job.ledger.schemas.schema_store import schemas_root
+from sink_job.ledger.skips import log_skipped
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, PartitionState
 from sink_job.ledger.store import Ledger
 from sink_job.s3 import S3Client
@@ -135,6 +136,7 @@ class Rounds:
         rebuilt, lost_objects = self._rebuild_open(lost)
         replaced = open_uploads({tp: self.state_of(tp) for tp in rebuilt}, self.state.settings)
         closed = [o for r in written.values() for o in r.closed]
+        before = self.state
         committer.record(
             clock=self._clock.ms,
             partitions={tp: r.state for tp, r in written.items()} | rebuilt,
@@ -148,6 +150,7 @@ class Rounds:
             self._s3.abort(key, upload)
         recorded = self._context.clock()
         log_rejected(written)
+        log_skipped(before, {tp: r.state for tp, r in written.items()})
         self._schema_changes.round_recorded(closed)
         committer.publish(self._clock.ms)
         self.history.add(written, self._context.clock)
@@ -155,13 +158,13 @@ class Rounds:
         self._progress.round_completed(written, committer, started=started, recorded=recorded, ended=ended)
         if committer.maybe_snapshot():
             self.remove_orphans(self.state.number)
-        raise_data_errors(written)
+        raise_data_errors(written, self._dispatcher.sink)
         self._schemas.resolve(written)
 
     def _check_rejected(self, written: Mapping[TopicPartition, TaskResult]) -> None:
         """Raises TooManyRejected, after the uploads of the round are aborted."""
         try:
-            check_rejected_share(written, self._dispatcher.max_rejected_share)
+            check_rejected_share(written, self._dispatcher.sink.spec.errors.dead_letters.max_share)
         except TooManyRejected:
             self._abort_uploads(written.values())
             raise

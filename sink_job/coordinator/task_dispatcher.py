@@ -67,11 +67,12 @@ class TaskDispatcher:
         self._in_process = False
         self._intended: dict[str, tuple[int, int]] = {}
         self._intents = 0
+        self._skips = sink.spec.errors.skipped_offsets()
 
     @property
-    def max_rejected_share(self) -> float:
-        """The share of rejected records of a topic-partition above which a round is not recorded."""
-        return self._sink.spec.errors.dead_letters.max_share
+    def sink(self) -> Sink:
+        """The sink that the tasks are of."""
+        return self._sink
 
     def leave_spark(self) -> None:
         """Later tasks run in the driver process, with little memory. They cannot read from Kafka."""
@@ -88,7 +89,10 @@ class TaskDispatcher:
         ends = {tp: end for tp, (_, end) in planned.ranges.items()}
         before = {tp: state.partitions[str(tp)] for tp in (*planned.ranges, *planned.idle)}
         self._write_intent(state, now, {tp: (_oldest(p), ends.get(tp, p.next)) for tp, p in before.items()})
-        inputs = {tp: msgspec.msgpack.encode(TaskInput(p, ends.get(tp, p.next), close)) for tp, p in before.items()}
+        inputs = {
+            tp: msgspec.msgpack.encode(TaskInput(p, ends.get(tp, p.next), close, tuple(self._skips.get(tp, ()))))
+            for tp, p in before.items()
+        }
         raw = self._run(
             WriteTask,
             state,

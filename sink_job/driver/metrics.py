@@ -35,6 +35,7 @@ _TOTALS = {
     "parts": "Uploaded parts",
     "uploaded_bytes": "Bytes of uploaded parts",
     "ignored_records": "Records without value, ignored by errors.onNullValue",
+    "skipped_records": "Records passed over by errors.skip",
     "dropped_records": "Invalid records, dropped by errors.tolerance: All",
     "dead_letters": "Invalid records in dead-letter objects (errors.deadLetters.prefix), open ones included",
     "dropped_properties": "Properties that the schema of their value lacks, dropped by format.unknownFields: Drop",
@@ -44,6 +45,7 @@ _TOTALS = {
 }
 _FIELDS = {
     "ignored_records": "ignored",
+    "skipped_records": "skipped",
     "dropped_records": "dropped",
     "rebuilt_objects": "rebuilt",
     "s3_retries": "retries",

@@ -104,12 +104,14 @@ def without_open_bytes(p: PartitionState) -> PartitionState:
 
 
 def rewind(p: PartitionState) -> PartitionState:
-    """The partition with `committable` as the next offset to read."""
+    """The partition with `committable` as the next offset to read. What was skipped stays so: the records after it are
+    divided as before."""
     return PartitionState(
         RotationState.start(p.committable),
         rotation_start=p.rotation_start,
         accepted_end=p.rotation_start,
         settings=p.settings,
+        skipped=p.skipped,
     )
 
 

@@ -49,7 +49,8 @@ class SourceRange(msgspec.Struct, frozen=True, array_like=True, gc=False):
     (`PartitionState.path_clock`; 0 if no path depends on the clock).
 
     The source ranges, the path and the schema define the object's records: every accepted record of the ranges with
-    this path and schema. A record that was rejected because the registry did not know its schema id is in no range.
+    this path and schema. A record that was rejected because the registry did not know its schema id is in no range,
+    and neither is one that was skipped.
     """
 
     start: int
@@ -163,9 +164,9 @@ class ClosedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class RotationRange(msgspec.Struct, frozen=True, gc=False):
     """An offset range `[start, end)` of a topic-partition. No object was open at its end.
 
-    `gaps` are the offsets in the range that were never in an object: control records, aborted, compacted, rejected and
-    ignored records, and records that Kafka deleted before they were read (`onDataLoss: Continue`). `record` is the
-    number of the record that lists the range.
+    `gaps` are the offsets in the range that were never in an object: control records, aborted, compacted, rejected,
+    ignored and skipped records, and records that Kafka deleted before they were read (`onDataLoss: Continue`). `record`
+    is the number of the record that lists the range.
     """
 
     topic: str
@@ -203,6 +204,8 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     is the number of the claim with the settings of the last round. `path_clock` is a round clock in ms. All rounds
     since that clock, up to the last round, have the same time path (None: paths do not depend on the clock).
     `last_unknown` is the offset of the last record that was rejected because the registry did not know its schema id.
+    `skipped` are the offsets of the records of this generation that were passed over (`errors.skip`), ascending. They
+    are passed over again if they are read again. In a delta it has only the new ones.
     """
 
     rotation: RotationState
@@ -212,6 +215,7 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     settings: int = 0
     path_clock: int | None = None
     last_unknown: int | None = None
+    skipped: tuple[int, ...] = ()
     open: tuple[OpenObject, ...] = ()
 
     @classmethod

@@ -24,7 +24,7 @@ from sink_job.ledger.state import (
 
 
 def diff(old: PartitionState | None, new: PartitionState) -> PartitionDelta:
-    """The delta from `old` to `new`: `patch(old, diff(old, new)) == new`."""
+    """The delta from `old` to `new`: `patch(old, diff(old, new)) == new`. `new` has all skipped offsets of `old`."""
     before = {o.id: o for o in old.open} if old else {}
     changed: list[OpenObject] = []
     kept: list[KeptParts] = []
@@ -44,7 +44,11 @@ def diff(old: PartitionState | None, new: PartitionState) -> PartitionDelta:
         kept.append(keep)
     firsts = {o.id: o.first for o in new.open}
     removed = tuple(id_ for id_, o in before.items() if firsts.get(id_) != o.first)
-    return PartitionDelta(msgspec.structs.replace(new, open=tuple(changed)), tuple(kept), removed)
+    skipped = set(old.skipped) if old and new.skipped else set()
+    state = msgspec.structs.replace(
+        new, open=tuple(changed), skipped=tuple(each for each in new.skipped if each not in skipped)
+    )
+    return PartitionDelta(state, tuple(kept), removed)
 
 
 def patch(old: PartitionState | None, delta: PartitionDelta) -> PartitionState:
@@ -67,7 +71,11 @@ def patch(old: PartitionState | None, delta: PartitionDelta) -> PartitionState:
             sources=previous.sources[: keep.sources] + o.sources,
             **kept.combine(o.remainder, add).as_dict(),
         )
-    return msgspec.structs.replace(delta.state, open=tuple(sorted(objects.values(), key=lambda o: o.first)))
+    skipped = delta.state.skipped
+    if old is not None and old.skipped:
+        skipped = tuple(sorted({*old.skipped, *skipped})) if skipped else old.skipped
+    opened = tuple(sorted(objects.values(), key=lambda o: o.first))
+    return msgspec.structs.replace(delta.state, open=opened, skipped=skipped)
 
 
 def _kept(old: OpenObject, new: OpenObject) -> KeptParts:

@@ -89,6 +89,7 @@ class Simulation:
         self._pipeline = with_value_schema(pipeline, sink.object_settings(), schema)
         self._schemas = RecordSchemas(sink.spec.schema_compatibility)
         self._tolerant = sink.spec.errors.tolerance is Tolerance.ALL
+        self._skips = sink.spec.errors.skipped_offsets()
         self._offsets = offsets
         self._partitions: dict[TopicPartition, _Partition] = {}
 
@@ -103,7 +104,8 @@ class Simulation:
                 self._partitions[tp] = _Partition(tp, self._pipeline, self._schemas, delivered[0].offset)
         report = StepReport([], [], {}, [])
         for tp, partition in sorted(self._partitions.items()):
-            done = partition.round(records.get(tp, ()), now, tolerant=self._tolerant)
+            skip = frozenset(self._skips.get(tp, ()))
+            done = partition.round(records.get(tp, ()), now, tolerant=self._tolerant, skip=skip)
             report.closed += [self._object(tp, *each) for each in done.closed]
             report.open += [self._object(tp, *each) for each in partition.open()]
             report.committable[str(tp)] = partition.committable
@@ -151,8 +153,10 @@ class _Partition:
         """The open objects in the order of opening, with their offsets."""
         return [(state, list(self._offsets[state.id])) for state in self._open]
 
-    def round(self, records: Sequence[Delivered], now: int, *, tolerant: bool) -> _RoundResult:
-        """Runs one round at the time `now` (ms)."""
+    def round(
+        self, records: Sequence[Delivered], now: int, *, tolerant: bool, skip: frozenset[int] = frozenset()
+    ) -> _RoundResult:
+        """Runs one round at the time `now` (ms), without the offsets `skip`."""
         done = _RoundResult([], [])
         if records:
             self.delivered_to = records[-1].offset + 1
@@ -160,7 +164,7 @@ class _Partition:
             return done
         rotator = Rotator(self._pipeline.rotation_policy, self._state, self._open, now)
         self._apply(rotator.open_round(), None, done)
-        self._add(rotator, records, now, done, tolerant=tolerant)
+        self._add(rotator, [each for each in records if each.offset not in skip], now, done, tolerant=tolerant)
         if self._stopped:
             rotator.stop_at(done.errors[-1][0])
         else:

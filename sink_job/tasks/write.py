@@ -14,11 +14,12 @@ two rounds, and values with arbitrary bytes contain arbitrary ids."""
 
 class TaskInput(msgspec.Struct, frozen=True):
     """A topic-partition's state and the range `[state.next, end)` to read; `close`: close all open objects at its
-    end."""
+    end. `skip` are offsets to pass over, ascending, beside those that the state has as skipped."""
 
     state: PartitionState
     end: int
     close: bool = False
+    skip: tuple[int, ...] = ()
 
 
 class RejectedRecord(msgspec.Struct, frozen=True):
@@ -30,13 +31,14 @@ class RejectedRecord(msgspec.Struct, frozen=True):
 
 class TaskCounters(msgspec.Struct):
     """Counters of a task. `records` and `bytes` (uncompressed) were written, `ignored` are null values that the policy
-    drops, `rejected` are invalid records that are tolerated, `kept_nulls` those of them that would be ignored without
-    dead letters, `dead_letters` those of them in dead-letter objects. `dropped_properties` are properties of values
-    that their schemas lack."""
+    drops, `skipped` were passed over (`errors.skip`), `rejected` are invalid records that are tolerated, `kept_nulls`
+    those of them that would be ignored without dead letters, `dead_letters` those of them in dead-letter objects.
+    `dropped_properties` are properties of values that their schemas lack."""
 
     records: int = 0
     bytes: int = 0
     ignored: int = 0
+    skipped: int = 0
     rejected: int = 0
     kept_nulls: int = 0
     dead_letters: int = 0

@@ -31,6 +31,9 @@ from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffse
 from sink_job.verify.offset_gaps import locate_fault
 from sink_job.verify.results import Finding, FindingType, PartitionResult
 
+MAX_SKIPPED_SHOWN = 20
+"""Maximum number of skipped offsets that a note names."""
+
 Item = TypeVar("Item", ClosedObject, RotationRange, LostObject)
 
 
@@ -135,10 +138,15 @@ class _PartitionAudit:
             gaps=sum(r.gaps.count for r in self.rotations) + self._recent_gaps() + total_checksum(self.lost).count,
             end=end,
             group=group,
-            notes=(*self._loss_notes(), *(self._end_notes() if self.ended else self._notes(committable, group))),
+            notes=(
+                *self._loss_notes(),
+                *self._skip_notes(),
+                *(self._end_notes() if self.ended else self._notes(committable, group)),
+            ),
             findings=tuple(sorted(findings, key=lambda finding: finding.offset)),
             generation=self.generation,
             lost=total_checksum(self.lost).count,
+            skipped=len(self._skipped()),
             dead_letters=total_checksum([o for o in visible if o.path == DEAD_LETTERS]).count,
             removed=sum(o.key in self.bucket.removed for o in self.objects),
         )
@@ -274,6 +282,15 @@ class _PartitionAudit:
                 f"{count:,} records between offsets {first} and {last} were lost: Kafka had deleted them when their "
                 "unpublished objects had to be rebuilt (onDataLoss: Continue)"
             )
+
+    def _skipped(self) -> list[int]:
+        """The offsets of the records that were passed over (`errors.skip`). They are in the gaps."""
+        return [each for each in self.state.skipped if self.start <= each < self.state.next]
+
+    def _skip_notes(self) -> Iterator[str]:
+        if skipped := self._skipped():
+            offsets = ", ".join(map(str, skipped[:MAX_SKIPPED_SHOWN])) + (" …" if skipped[MAX_SKIPPED_SHOWN:] else "")
+            yield f"{len(skipped):,} of the gaps are records that were skipped (errors.skip): offsets {offsets}"
 
     def _end_notes(self) -> Iterator[str]:
         """Notes about an ended generation."""

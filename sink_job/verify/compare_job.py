@@ -145,6 +145,7 @@ class _PartitionComparison:
         self.end = 0
         self.committed = 0
         self.settings = settings
+        self.skipped: tuple[int, ...] = ()
         self._remaining = deque(zip(objects, read, strict=True))
 
     @property
@@ -165,7 +166,9 @@ class _PartitionComparison:
             chosen.append(_expected(o, read=read and o.first >= self.position))
             size, reached = size + o.bytes, max(reached, o.last)
         end = self._remaining[len(chosen)][0].first if len(chosen) < len(self._remaining) else self.end
-        return _Chunk(self.position, end, CompareInput(tuple(chosen), self.committed, self.settings), len(chosen))
+        skipped = tuple(each for each in self.skipped if self.position <= each < end)
+        chunk = CompareInput(tuple(chosen), self.committed, self.settings, skipped)
+        return _Chunk(self.position, end, chunk, len(chosen))
 
     def _skip_expired(self) -> None:
         """Skips the objects without any record in Kafka."""
@@ -199,6 +202,8 @@ def _comparison(evidence: Evidence, result: PartitionResult) -> _PartitionCompar
     comparison = _PartitionComparison(tp, closed, [_is_read(o, missing) for o in closed], settings)
     comparison.position = result.start
     comparison.committed = result.committed
+    p = evidence.current.state.partition(tp)
+    comparison.skipped = () if p is None else p.skipped
     comparison.end = max([result.committed, *(o.last + 1 for o in closed if _is_read(o, missing))])
     if result.end is not None:
         comparison.end = min(comparison.end, result.end)

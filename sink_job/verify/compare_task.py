@@ -83,11 +83,13 @@ class ExpectedObject(msgspec.Struct, frozen=True):
 
 class CompareInput(msgspec.Struct, frozen=True):
     """The objects of a chunk. Each record of the chunk below `committed` must be in one of them, or be rejected or
-    ignored by the settings of the last object that begins before it (`settings` if there is none)."""
+    ignored by the settings of the last object that begins before it (`settings` if there is none), or have been
+    `skipped`: these are the offsets in the chunk."""
 
     objects: tuple[ExpectedObject, ...]
     committed: int
     settings: int
+    skipped: tuple[int, ...] = ()
 
 
 def compare_range(
@@ -126,6 +128,7 @@ class _Comparer:
         smallest, largest = STEPS
         self.step = max(smallest, min(largest, settings.budget // (2 * max(1, most_open(chunk.objects)))))
         self.settings = chunk.settings
+        self.skipped = np.array(chunk.skipped, np.int64)
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> ComparisonResult:
         for batch in batches:
@@ -183,13 +186,17 @@ class _Comparer:
         return self.pipelines[settings].prepare(batch, clock, self.tp)
 
     def _check_counts(self, batch: pa.RecordBatch, offsets: Offsets, counts: npt.NDArray[np.int32]) -> None:
-        """Each record below `committed` must be in one object, or be rejected or ignored."""
+        """Each record below `committed` must be in one object, or be rejected, ignored or skipped."""
         below = int(np.searchsorted(offsets, self.committed))
         counts = counts[:below]
         duplicates = np.flatnonzero(counts > 1)
         if len(duplicates):
             first = int(offsets[duplicates[0]])
             self._add(Finding(FindingType.DUPLICATE_OFFSETS, first, f"the record at offset {first} is in two objects"))
+        if len(self.skipped):
+            skipped = np.isin(offsets[:below], self.skipped) & (counts == 0)
+            self.result.skipped_records += int(skipped.sum())
+            counts[skipped] = 1
         if not (counts == 0).any():
             return
         for low, high in _runs(counts == 0):

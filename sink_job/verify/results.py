@@ -52,7 +52,8 @@ class ComparisonResult(msgspec.Struct, rename="camel"):
     """The result of comparing objects with Kafka's records.
 
     `objects`, `records` and `bytes` (uncompressed) count equal objects. `kafka_gone_objects` are objects whose records
-    Kafka no longer holds completely. `skipped_records` are rejected and ignored records, which are in no object.
+    Kafka no longer holds completely. `skipped_records` are rejected, ignored and skipped records, which are in no
+    object.
     """
 
     objects: int = 0
@@ -79,9 +80,10 @@ class PartitionResult(msgspec.Struct, frozen=True, rename="camel"):
     visible object or a gap. `next` is the next offset to read.
     `objects`, `records` and `bytes` count visible objects; `dead_letters` are the records in dead-letter objects, which
     `records` leaves out. `pending_records` counts records in open and invisible objects. `gaps` counts the offsets
-    below `next` without a record in an object: control records, and aborted, compacted, dropped and lost records.
-    `lost` counts the lost ones among them: Kafka had deleted them when their object had to be rebuilt (`onDataLoss:
-    Continue`). Each `generation` (from 1) has results of its own; those of an ended generation cover it up to its end.
+    below `next` without a record in an object: control records, and aborted, compacted, dropped, skipped and lost
+    records. `lost` counts the lost ones among them: Kafka had deleted them when their object had to be rebuilt
+    (`onDataLoss: Continue`), and `skipped` those of `errors.skip`. Each `generation` (from 1) has results of its own;
+    those of an ended generation cover it up to its end.
     `end` (Kafka's log end offset) and `group` (the committed offset) are None if Kafka does not have them. `compared`
     is None if nothing was compared with Kafka's records. `removed` are objects that a lifecycle rule has removed on
     purpose; `objects`, `records` and `bytes` leave them out.
@@ -104,6 +106,7 @@ class PartitionResult(msgspec.Struct, frozen=True, rename="camel"):
     compared: ComparisonResult | None = None
     generation: int = 1
     lost: int = 0
+    skipped: int = 0
     dead_letters: int = 0
     removed: int = 0
 

@@ -116,7 +116,8 @@ def _base64(data: bytes | None) -> str | None:
 
 class DeadLetterSources:
     """The offset ranges of the rejected records that a task adds to a dead-letter object, under the round clock
-    `clock`: one for all of them, but for those with an unknown schema id, which are in ranges of their own."""
+    `clock`: one for all of them, but for those with an unknown schema id, which are in ranges of their own. No range
+    contains a skipped record."""
 
     def __init__(self, clock: int) -> None:
         self.first: int | None = None
@@ -125,42 +126,55 @@ class DeadLetterSources:
         self._ranges: list[SourceRange] = []
 
     def add(self, offsets: Integers, breaks: Sequence[int]) -> None:
-        """`breaks` are the offsets with an unknown schema id; they ascend."""
+        """`breaks` are the offsets with an unknown schema id, all of which are rejected, and the skipped ones, none of
+        which is; they ascend."""
         if self.first is None:
             self.first = int(offsets[0])
         self.last = int(offsets[-1])
         for start, end, unknown in _runs(offsets, breaks):
             clock = -self._clock if unknown else self._clock
-            self._ranges = _extended(self._ranges, SourceRange(start, end, clock))
+            self._ranges = _extended(self._ranges, SourceRange(start, end, clock), breaks)
 
     def extend(self, previous: tuple[SourceRange, ...], clock: int, breaks: Sequence[int]) -> tuple[SourceRange, ...]:
         """The source ranges `previous` and those of these rows."""
         ranges = list(previous)
         for each in self._ranges:
-            ranges = _extended(ranges, each)
+            ranges = _extended(ranges, each, breaks)
         return tuple(ranges)
 
 
-def _extended(ranges: list[SourceRange], new: SourceRange) -> list[SourceRange]:
+def _extended(ranges: list[SourceRange], new: SourceRange, breaks: Sequence[int]) -> list[SourceRange]:
     """Adds `new`, which is after all of `ranges`. Records that were not rejected may be between two rejected ones, but
-    not between two with an unknown schema id."""
-    if ranges and ranges[-1].clock == new.clock and (new.clock > 0 or ranges[-1].end == new.start):
+    not skipped ones, and none between two with an unknown schema id."""
+    if ranges and ranges[-1].clock == new.clock and _may_join(ranges[-1].end, new, breaks):
         ranges[-1] = SourceRange(ranges[-1].start, new.end, new.clock)
     else:
         ranges.append(new)
     return ranges
 
 
-def _runs(offsets: Integers, unknown: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
-    """The ranges `[start, end)` of `offsets` with a known and with an unknown schema id, in order."""
-    low, high = bisect_left(unknown, int(offsets[0])), bisect_left(unknown, int(offsets[-1]) + 1)
+def _may_join(end: int, new: SourceRange, breaks: Sequence[int]) -> bool:
+    """Whether a range up to `end` and `new` can be one."""
+    return end == new.start or (new.clock > 0 and not _has_any(breaks, end, new.start))
+
+
+def _has_any(breaks: Sequence[int], start: int, end: int) -> bool:
+    """Whether one of `breaks` is in `[start, end)`."""
+    return bisect_left(breaks, start) != bisect_left(breaks, end)
+
+
+def _runs(offsets: Integers, breaks: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
+    """The ranges `[start, end)` of `offsets` with a known and with an unknown schema id, in order, without the skipped
+    offsets. `breaks`: see `DeadLetterSources.add`."""
+    low, high = bisect_left(breaks, int(offsets[0])), bisect_left(breaks, int(offsets[-1]) + 1)
     if low == high:
         yield int(offsets[0]), int(offsets[-1]) + 1, False
         return
-    is_unknown = np.isin(offsets, np.array(unknown[low:high], np.int64))
+    is_unknown = np.isin(offsets, np.array(breaks[low:high], np.int64))
     start = 0
     for at in range(1, len(offsets) + 1):
         ends = at == len(offsets) or is_unknown[at] != is_unknown[start]
+        ends = ends or _has_any(breaks, int(offsets[at - 1]) + 1, int(offsets[at]))
         if ends or (is_unknown[start] and offsets[at] != offsets[at - 1] + 1):
             yield int(offsets[start]), int(offsets[at - 1]) + 1, bool(is_unknown[start])
             start = at

@@ -33,6 +33,7 @@ from sink_job.writer.record_pipeline import PreparedBatch, RejectedRow, Rejectio
 from sink_job.writer.row_slices import RowSelection, RowSlice, row_slices
 from sink_job.writer.schema_sample import SchemaSample
 from sink_job.writer.size_limits import SizeLimits, check_ranges, is_checked
+from sink_job.writer.skipped_records import SkippedRecords, last_skipped
 from sink_job.writer.task_attempt import TaskAttempt
 from sink_job.writer.task_objects import TaskObjects
 
@@ -88,12 +89,14 @@ class RotationRanges:
 class RecordReport:
     """What a task reports about the records that it has read: counters, rejected records, and schema ids."""
 
-    def __init__(self, last_unknown: int | None) -> None:
-        """`last_unknown`: the offset of the last record of earlier tasks with an unknown schema id."""
+    def __init__(self, state: PartitionState) -> None:
+        """`left_out` are the offsets that are in no source range of accepted records, ascending: of records with an
+        unknown schema id, and of skipped ones. Of those of earlier tasks it has the last ones."""
         self.counts = TaskCounters()
         self.rejected: list[RejectedRecord] = []
         self.unresolved: dict[str, None] = {}
-        self.unknown = [] if last_unknown is None else [last_unknown]
+        self.last_unknown = state.last_unknown
+        self.left_out = sorted(each for each in (state.last_unknown, last_skipped(state)) if each is not None)
         self.sample = SchemaSample()
 
     def add(self, prepared: PreparedBatch, stop: RejectedRow | None, *, keeps_nulls: bool) -> None:
@@ -107,7 +110,8 @@ class RecordReport:
             self.counts.rejected += len(prepared.errors)
             self.counts.kept_nulls += len(prepared.errors) - len(errors)
             self.rejected += [RejectedRecord(e.offset, e.message) for e in errors[: MAX_REJECTED - len(self.rejected)]]
-            self.unknown += prepared.unknown
+            self.left_out += prepared.unknown
+            self.last_unknown = prepared.unknown[-1] if prepared.unknown else self.last_unknown
 
     def add_rows(self, rows: RowSlice) -> None:
         self.counts.records += len(rows.offsets)
@@ -146,12 +150,13 @@ class PartitionWriter:
         self._path_clock = attempt.pipeline.path_clock(before, settings.now)
         self._limits = SizeLimits.of(attempt.object_settings)
         self._rotations = RotationRanges(tp, task.state)
-        self._report = RecordReport(task.state.last_unknown)
+        self._report = RecordReport(task.state)
+        self._skipped = SkippedRecords(task.state, task.skip)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> TaskResult:
         """Raises NoSuchUpload or StagedDataLost when an upload or staged data of the ledger no longer exists."""
         self._apply_steps(self._rotator.open_round(), None)
-        remaining = iter(batches)
+        remaining = self._skipped.without(batches, self._report.left_out.append)
         stop = self._write_batches(remaining)
         self._write_dead_letters(None)
         if stop is None:
@@ -234,7 +239,7 @@ class PartitionWriter:
                 self._close(step)
             else:
                 rows = next(slices)
-                self.objects.append(step.target, rows, self._report.unknown)
+                self.objects.append(step.target, rows, self._report.left_out)
                 self._rotations.add(rows)
                 self._report.add_rows(rows)
 
@@ -254,7 +259,7 @@ class PartitionWriter:
         """Writes the rejected records before this offset; None: all that the task has read."""
         if self._dead_letters is not None:
             for rows in self._dead_letters.take_before(before):
-                self.objects.append(ObjectId(DEAD_LETTERS), rows, self._report.unknown)
+                self.objects.append(ObjectId(DEAD_LETTERS), rows, self._report.left_out)
                 self._rotations.add(rows)
                 self._report.counts.dead_letters += len(rows.offsets)
 
@@ -275,10 +280,10 @@ class PartitionWriter:
 
     def _result(self, error: RejectedRecord | None) -> TaskResult:
         report, rotations, clock = self._report, self._rotations, self._path_clock or 0
-        closed = self.objects.closed_objects(clock, report.unknown)
+        closed = self.objects.closed_objects(clock, report.left_out)
         staged_before = self._attempt.staging.bytes
         opened = self._open_objects()
-        open_ = self.objects.stage(opened, clock, report.unknown)
+        open_ = self.objects.stage(opened, clock, report.left_out)
         committable = min([self._rotator.committable, *(o.first for o in opened.values() if o.path == DEAD_LETTERS)])
         state = PartitionState(
             msgspec.structs.replace(self._rotator.state, committable=committable),
@@ -287,10 +292,12 @@ class PartitionWriter:
             accepted_end=rotations.accepted_end,
             settings=self._attempt.settings.settings_record,
             path_clock=self._path_clock,
-            last_unknown=report.unknown[-1] if report.unknown else None,
+            last_unknown=report.last_unknown,
+            skipped=self._skipped.before(self._rotator.state.next),
             open=open_,
         )
         counts = report.counts
+        counts.skipped = len(self._skipped.passed(state.next))
         counts.staged_bytes = self._attempt.staging.bytes - staged_before
         counts.parts, counts.part_bytes = self.objects.uploaded()
         counts.spilled_bytes, counts.buffered_bytes = self._spill.spilled, self._spill.peak

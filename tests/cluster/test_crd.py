@@ -275,6 +275,10 @@ def test_a_spec_is_required(sinks: Kube) -> None:
             },
             id="a topic-partition",
         ),
+        pytest.param(
+            {"spec.errors.skip": [{"topic": "flights", "partition": 0, "offset": 42}] * 2},
+            id="a record to skip",
+        ),
     ],
 )
 def test_what_has_a_name_cannot_be_listed_twice(sinks: Kube, changes: dict[str, object]) -> None:

@@ -29,6 +29,7 @@ def _map_list(*keys: str) -> Json:
 _LISTS: Final[dict[str, Json]] = {
     "spec.kafka.topics": {"x-kubernetes-list-type": "set"},
     "spec.kafka.propertySecrets": _map_list("name"),
+    "spec.errors.skip": _map_list("topic", "partition", "offset"),
     "spec.offsets.reset.partitions": _map_list("topic", "partition"),
     "status.conditions": _map_list("type"),
     "status.progress.topics": _map_list("topic"),

@@ -31,6 +31,7 @@ from sink_job.api.rules.login_rules import check_login
 from sink_job.api.rules.reserved_properties import kafka_property_error, kafka_secret_error, spark_property_error
 from sink_job.api.rules.s3_access_rules import check_s3_access
 from sink_job.api.rules.schema_rules import check_schema
+from sink_job.api.rules.skip_rules import check_skip
 from sink_job.api.sections.record_fields import check_record_fields
 from sink_job.api.sections.registry_section import check_registry
 from sink_job.api.units.quantities import format_duration, format_size
@@ -381,6 +382,7 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     check_s3_access,
     _delimiters,
     check_dead_letters,
+    check_skip,
     _sizes,
     _scaling,
     _spark_properties,

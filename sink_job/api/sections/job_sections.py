@@ -43,6 +43,8 @@ from sink_job.api.rules.reserved_properties import redacted
 from sink_job.api.sections.aws_access import AssumeRoleSpec, EncryptionSpec, ProxySpec
 from sink_job.api.sections.login_section import LoginSpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
+from sink_job.api.sections.skip_section import SkipList
+from sink_job.api.topic_partition import TopicPartition
 from sink_job.api.units.quantities import DAY, GI, HOUR, MI, MINUTE, SECOND, Duration, Size
 
 _SAFE_INTEGER = 2**53 - 1
@@ -298,6 +300,18 @@ class ErrorsSpec(SpecModel):
     """Handling of records without a value (tombstones)."""
     dead_letters: DeadLettersSpec = DeadLettersSpec()
     """Where records that cannot be written go, and how many there may be."""
+    skip: Annotated[SkipList, description(example=[{"topic": "flights", "partition": 0, "offset": 42}])] = Field(
+        default_factory=list
+    )
+    """Records that are passed over, whether they are valid or not: they are in no object and are no dead letters. What
+    the sink has already read stays as it is. kubectl s3sink skip adds records by the annotation s3sink.io/skip."""
+
+    def skipped_offsets(self) -> dict[TopicPartition, list[int]]:
+        """The offsets to pass over by topic-partition, ascending."""
+        found: dict[TopicPartition, list[int]] = {}
+        for each in self.skip:
+            found.setdefault(each.topic_partition, []).append(each.offset)
+        return found
 
     def object_settings(self, ledger: str) -> DeadLetterSettings | None:
         """The settings of dead-letter objects; None without a prefix and a topic. `ledger`: the ledger's folder."""

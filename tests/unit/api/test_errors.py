@@ -51,7 +51,7 @@ def test_every_error_has_a_unique_reason_that_kubernetes_accepts() -> None:
 @pytest.mark.parametrize("kind", ALL)
 def test_an_error_survives_pickling(kind: type[SinkError]) -> None:
     arguments: dict[type[SinkError], tuple[object, ...]] = {
-        DataError: ("flights", 3, 180, "not JSON"),
+        DataError: ("flights", 3, 180, "not JSON", "flights -n data"),
         TooManyRejected: ("flights", 3, 180, "not JSON", 150, 200, 0.5),
         InvalidSpec: (["spec.s3: is missing"],),
     }
@@ -67,7 +67,9 @@ def test_a_data_error_contains_the_position_of_the_record() -> None:
 def test_a_data_error_contains_the_action_to_take() -> None:
     text = str(DataError("flights", 3, 180, "not JSON"))
     assert "Fix the producer" in text
-    assert text.endswith("set spec.errors.tolerance: All to drop and log such records")
+    assert "kubectl s3sink skip NAME flights-3@180" in text
+    assert "spec.errors.skip: [{topic: flights, partition: 3, offset: 180}]" in text
+    assert text.endswith("To drop and log all such records: spec.errors.tolerance: All")
 
 
 def test_an_invalid_spec_lists_each_error_on_its_own_line() -> None:

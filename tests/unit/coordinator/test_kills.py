@@ -166,3 +166,27 @@ def test_a_kill_before_any_effect_leaves_the_same_dead_letters(
             sink.run(kill)
         sink.run()
         assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
+
+
+@pytest.mark.parametrize("output", ["Json", "Parquet"])
+def test_a_kill_before_any_effect_leaves_the_same_objects_beside_skipped_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    """Every second record is invalid and skipped, and one that is valid."""
+    skip = [{"topic": "log", "partition": 0, "offset": offset} for offset in (1, 3, 4, 5, 7)]
+    given: dict[str, Any] = {"log": REJECTED, "errors": {"skip": skip}, "flush_size": 2}
+    undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, output, "None", **given)
+    undisturbed.run()
+    assert len(undisturbed.contents()) == 2
+    for effect in range(1, undisturbed.effects + 1):
+        sink = Sink(tmp_path / str(effect), monkeypatch, output, "None", **given)
+
+        def kill(number: int, effect: int = effect) -> None:
+            if number == effect:
+                raise Killed
+
+        with pytest.raises(Killed):
+            sink.run(kill)
+        sink.run()
+        assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
+        assert sink.memory.orphans() == []

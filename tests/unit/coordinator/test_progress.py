@@ -82,6 +82,16 @@ def test_a_report_has_the_active_topic_partitions_and_their_expected_remainder(t
     assert (report.memory.active_partitions, report.memory.remainder_bytes, report.active_partitions) == (1, 500, 0)
 
 
+def test_a_report_has_the_records_to_skip() -> None:
+    listed = [{"topic": "flights", "partition": 0, "offset": offset} for offset in (3, 100)]
+    tracker = Progress(accepted({"spec.errors.skip": listed}), lambda: NOW)
+    assert tracker.report().skips is None
+    tracker.claimed(STATE)
+    skips = tracker.report().skips
+    assert skips is not None
+    assert (skips.waiting, skips.without_effect) == (1, 1)
+
+
 def test_null_values_that_are_dead_letters_count_as_ignored_records(tracker: Progress) -> None:
     anything: Any = None
     commits = Committer(

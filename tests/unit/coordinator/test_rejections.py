@@ -7,13 +7,16 @@ import logging
 import pytest
 
 from sink_job.api.errors import DataError, TooManyRejected
+from sink_job.api.parser import parse_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.rejections import check_rejected_share, log_rejected, raise_data_errors
 from sink_job.ledger.state import PartitionState
 from sink_job.tasks.write import RejectedRecord, TaskCounters, TaskResult
+from tests.unit.api.manifests import document
 
 TP = TopicPartition("flights", 0)
 STATE = PartitionState.start(0)
+SINK = parse_sink(document({"metadata": {"name": "orders", "namespace": "data"}}))
 
 
 def rejected(offsets: range) -> TaskResult:
@@ -56,13 +59,20 @@ def test_the_topic_partitions_are_logged_in_order(caplog: pytest.LogCaptureFixtu
 def test_the_error_is_that_of_the_first_topic_partition_that_stopped() -> None:
     results = {TopicPartition("flights", n): stopped(n) for n in (10, 2)}
     with pytest.raises(DataError, match="bad 2") as error:
-        raise_data_errors({TP: rejected(range(3)), **results})
+        raise_data_errors({TP: rejected(range(3)), **results}, SINK)
     assert "flights-2" in str(error.value)
     assert "offset 2" in str(error.value)
 
 
+def test_the_error_has_the_command_that_skips_the_record() -> None:
+    with pytest.raises(DataError) as error:
+        raise_data_errors({TP: stopped(7)}, SINK)
+    assert "kubectl s3sink skip orders -n data flights-0@7" in str(error.value)
+    assert "spec.errors.skip: [{topic: flights, partition: 0, offset: 7}]" in str(error.value)
+
+
 def test_tolerated_records_are_no_error() -> None:
-    raise_data_errors({TP: rejected(range(3))})
+    raise_data_errors({TP: rejected(range(3))}, SINK)
 
 
 def counted(*, written: int, rejected: int, ignored: int = 0) -> TaskResult:

@@ -83,6 +83,11 @@ def test_without_closed_objects_since_the_last_rotation_discarding_rewinds_to_co
     assert after == PartitionState(RotationState.start(12), rotation_start=10, accepted_end=10)
 
 
+def test_discarding_keeps_what_was_skipped() -> None:
+    before = msgspec.structs.replace(reading(opened("a", 12, 19)), skipped=(4, 15))
+    assert without_open_bytes(before).skipped == (4, 15)
+
+
 def test_with_later_closed_objects_discarded_objects_keep_their_records_without_bytes() -> None:
     before = reading(opened("a", 20, 29), closed_offsets=5)
     after = without_open_bytes(before)

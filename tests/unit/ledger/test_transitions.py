@@ -55,6 +55,16 @@ def test_the_delta_of_equal_states_contains_no_object(state: PartitionState) -> 
     assert delta.removed == ()
 
 
+@given(st.sets(st.integers(0, 99)), st.sets(st.integers(0, 99)))
+def test_a_delta_contains_the_new_skipped_offsets_only(before: set[int], added: set[int]) -> None:
+    old = PartitionState(RotationState.start(9), rotation_start=0, skipped=tuple(sorted(before)))
+    new = msgspec.structs.replace(old, skipped=tuple(sorted(before | added)))
+    delta = diff(old, new)
+    assert set(delta.state.skipped) == added - before
+    assert patch(old, round_trip(delta)) == new
+    assert patch(None, round_trip(diff(None, new))) == new
+
+
 @given(st.data())
 def test_a_delta_contains_no_recorded_part(data: st.DataObject) -> None:
     old = data.draw(partition_states())

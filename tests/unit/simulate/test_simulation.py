@@ -56,6 +56,13 @@ def test_nothing_is_committable_before_the_first_close() -> None:
     assert [report["committable"] for report in reports] == [{"t-0": None}, {"t-0": 2}, {"t-0": 2}, {"t-0": 4}]
 
 
+def test_skipped_records_are_in_no_object() -> None:
+    skip = [{"topic": "t", "partition": 0, "offset": offset} for offset in (1, 3)]
+    (report,) = run(sink(errors={"skip": skip}), write(record(0), record(1), record(2), record(3)))
+    assert offsets(report["closed"]) == [[0, 2]]
+    assert report["committable"] == {"t-0": 4}
+
+
 def test_offsets_may_have_gaps() -> None:
     reports = run(sink(), write(record(0), record(10)), write(record(20)))
     assert [report["committable"]["t-0"] for report in reports] == [11, 11]

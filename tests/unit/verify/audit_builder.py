@@ -73,6 +73,7 @@ class AuditBuilder:
     bucket: BucketState = field(default_factory=BucketState)
     kafka: KafkaOffsets = field(default_factory=KafkaOffsets)
     start: int | None = None
+    skipped: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         self.rotation_start = self.next
@@ -99,6 +100,7 @@ class AuditBuilder:
             rotation_start=self.rotation_start,
             accepted=checksum_of(self.accepted),
             accepted_end=max(self.accepted, default=self.rotation_start - 1) + 1,
+            skipped=self.skipped,
             open=tuple(self.open),
         )
         return GenerationAudit(

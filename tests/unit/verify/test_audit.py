@@ -55,6 +55,22 @@ def test_offsets_after_the_last_record_are_gaps() -> None:
     assert (result.findings, result.committed, result.gaps) == ((), 40, 5)
 
 
+def test_skipped_records_are_gaps_that_a_note_names() -> None:
+    sink = interleaved()
+    sink.skipped, sink.next = (6, 31, 40), 35
+    result = sink.result()
+    assert (result.findings, result.gaps, result.skipped) == ((), 7, 2)
+    assert "2 of the gaps are records that were skipped (errors.skip): offsets 6, 31" in result.notes
+
+
+def test_of_many_skipped_records_a_note_names_some() -> None:
+    sink = dense()
+    sink.skipped, sink.next = tuple(range(40, 70)), 90
+    (note,) = (each for each in sink.result().notes if "skipped" in each)
+    assert note.startswith("30 of the gaps")
+    assert note.endswith("58, 59 …")
+
+
 def test_lost_records_are_a_note_and_not_a_finding() -> None:
     sink = dense()
     whole = closed(range(35, 45))

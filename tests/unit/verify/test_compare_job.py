@@ -53,6 +53,7 @@ class RecordingKafka:
     held: list[int] = field(default_factory=lambda: [0])
     fails: list[bool] = field(default_factory=list)
     ran: list[tuple[int, int, list[tuple[int, bool]]]] = field(default_factory=list)
+    skipped: list[tuple[int, ...]] = field(default_factory=list)
 
     def beginning_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         held = self.held.pop(0) if len(self.held) > 1 else self.held[0]
@@ -72,6 +73,7 @@ class RecordingKafka:
         for tp, (start, end) in ranges.items():
             given = msgspec.msgpack.decode(inputs[tp], type=CompareInput)
             self.ran.append((start, end, [(o.first, o.read) for o in given.objects]))
+            self.skipped.append(given.skipped)
         comparison = ComparisonResult(
             objects=1, findings=[Finding(FindingType.RECORD_MISMATCH, 7, "m")] if len(self.ran) == 1 else []
         )
@@ -99,10 +101,11 @@ def compared(
     start: int = 0,
     missing: frozenset[str] = frozenset(),
     end: int | None = None,
+    skipped: tuple[int, ...] = (),
 ) -> PartitionResult:
     committed = max(o.last for o in objects) + 1
     state = LedgerState(
-        partitions={str(TP): PartitionState(RotationState.start(committed), rotation_start=committed)},
+        partitions={str(TP): PartitionState(RotationState.start(committed), rotation_start=committed, skipped=skipped)},
         settings={1: "{}"},
     )
     evidence = Evidence(
@@ -144,6 +147,13 @@ def test_chunks_follow_each_other_and_end_between_objects() -> None:
         (3, 40, [(5, True), (10, True), (15, True)]),
         (40, 60, [(40, True), (50, True)]),
     ]
+
+
+def test_a_chunk_has_the_skipped_offsets_in_it() -> None:
+    kafka = RecordingKafka()
+    compared(kafka, closed(5, 9), closed(10, 20), closed(40, 49), start=3, skipped=(2, 15, 30, 45, 60))
+    assert [(start, end) for start, end, _ in kafka.ran] == [(3, 40), (40, 50)]
+    assert kafka.skipped == [(15, 30), (45,)]
 
 
 def test_the_results_of_chunks_add_up() -> None:

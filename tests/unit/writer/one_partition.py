@@ -17,7 +17,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.converters.base import SchemaTable, ValueConverter
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.staging import StagingReader, StagingWriter
-from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, PartitionState, SourceRange
+from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, PartitionState, RotationRange, SourceRange
 from sink_job.ledger.transitions import diff, patch
 from sink_job.s3 import S3Client, UploadedPart
 from sink_job.s3.request_body import Body, ChunkedBody
@@ -62,6 +62,7 @@ class OnePartition:
     number: int = 1
     state: PartitionState = field(default_factory=lambda: PartitionState.start(0))
     named: list[ClosedObject] = field(default_factory=list)
+    rotations: list[RotationRange] = field(default_factory=list)
     changes: list[PartitionDelta] = field(default_factory=list)
     store: S3Client = field(default_factory=lambda: cast("S3Client", MemoryStore()))
     converter: ValueConverter | None = None
@@ -74,8 +75,8 @@ class OnePartition:
         pipeline = RecordPipeline.of(self.object_settings, ErrorsSpec(), SchemaStores(self.registered))
         return pipeline if self.converter is None else replace(pipeline, converter=self.converter)
 
-    def round(self, now: int, values: Sequence[bytes], *, close: bool = False) -> TaskResult:
-        """A round at the clock `now` over these records."""
+    def round(self, now: int, values: Sequence[bytes], *, close: bool = False, skip: Sequence[int] = ()) -> TaskResult:
+        """A round at the clock `now` over these records, without those at the offsets `skip`."""
         unused: Any = None
         given = RoundParameters(
             s3=unused,
@@ -103,7 +104,7 @@ class OnePartition:
         )
         end = self.state.next + len(values)
         with SpillPool(given.budget) as spool:
-            task = TaskInput(self.state, end, close)
+            task = TaskInput(self.state, end, close, tuple(skip))
             result = PartitionWriter(cast("TaskAttempt", share), TP, task, spool).run(batches(self.state.next, values))
         staging.flush()
         change = msgspec.json.decode(msgspec.json.encode(diff(self.state, result.state)), type=PartitionDelta)
@@ -111,6 +112,7 @@ class OnePartition:
         self.state = patch(self.state, change)
         assert self.state == result.state
         self.named += result.closed
+        self.rotations += result.rotations
         return result
 
     @property

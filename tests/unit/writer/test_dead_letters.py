@@ -80,7 +80,7 @@ def ranges(offsets: list[int], unknown: list[int], previous: tuple[SourceRange, 
     for part in (offsets[: len(offsets) // 2], offsets[len(offsets) // 2 :]):
         if part:
             sources.add(np.array(part, np.int64), unknown)
-    return sources.extend(previous, 0, ())
+    return sources.extend(previous, 0, unknown)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,30 @@ def test_a_round_with_another_clock_begins_another_range() -> None:
     assert ranges([3, 4], [], (SourceRange(0, 3, 5),)) == (SourceRange(0, 5, 5),)
 
 
-@given(st.lists(st.sampled_from(["accepted", "rejected", "unknown", "gap"]), min_size=1, max_size=30))
+@pytest.mark.parametrize(
+    ("offsets", "breaks", "expected"),
+    [
+        ([3, 5, 9], [6], [(3, 6, 5), (9, 10, 5)]),
+        ([3, 5, 9], [4, 7], [(3, 4, 5), (5, 6, 5), (9, 10, 5)]),
+        ([3, 4, 5, 9], [4, 7], [(3, 4, 5), (4, 5, -5), (5, 6, 5), (9, 10, 5)]),
+        ([3, 5], [2, 6], [(3, 6, 5)]),
+    ],
+)
+def test_no_range_contains_a_skipped_record(
+    offsets: list[int], breaks: list[int], expected: list[tuple[int, int, int]]
+) -> None:
+    assert [(each.start, each.end, each.clock) for each in ranges(offsets, breaks)] == expected
+
+
+def test_a_range_is_not_extended_over_a_skipped_record_of_an_earlier_round() -> None:
+    sources = DeadLetterSources(clock=5)
+    sources.add(np.array([7], np.int64), [4])
+    before = (SourceRange(0, 3, 5),)
+    assert sources.extend(before, 0, [4]) == (*before, SourceRange(7, 8, 5))
+    assert sources.extend(before, 0, [2]) == (SourceRange(0, 8, 5),)
+
+
+@given(st.lists(st.sampled_from(["accepted", "rejected", "unknown", "gap", "skipped"]), min_size=1, max_size=30))
 def test_the_ranges_select_exactly_the_rejected_records(kinds: list[str]) -> None:
     rejected = [offset for offset, kind in enumerate(kinds) if kind in ("rejected", "unknown")]
     unknown = [offset for offset, kind in enumerate(kinds) if kind == "unknown"]
@@ -113,6 +136,9 @@ def test_the_ranges_select_exactly_the_rejected_records(kinds: list[str]) -> Non
     held = [offset for offset, kind in enumerate(kinds) if kind != "gap"]
     records = batch([b"a"] * len(kinds), first=0).take(pa.array(held))
     known_by_then = [RejectedRow(held.index(o), o, "bad") for o in rejected if o not in unknown]
-    found = DeadLetterLines(TP).of_object(records, known_by_then, 5, ranges(rejected, unknown))
+    skipped = [offset for offset, kind in enumerate(kinds) if kind == "skipped"]
+    known_by_then += [RejectedRow(held.index(o), o, "bad") for o in skipped]  # they are invalid, too
+    known_by_then.sort()
+    found = DeadLetterLines(TP).of_object(records, known_by_then, 5, ranges(rejected, sorted(unknown + skipped)))
     assert found is not None
     assert found[1].offsets.tolist() == rejected

@@ -148,6 +148,96 @@ def test_a_source_range_is_not_extended_over_such_a_record_of_an_earlier_round()
     assert one.seen() == [(SourceRange(0, 2, 0), SourceRange(3, 6, 0))]
 
 
+# -- skipped records --------------------------------------------------------------------------------------------------
+
+
+def test_source_ranges_leave_out_skipped_records() -> None:
+    one = partition()
+    result = one.round(0, values("111111"), skip=[2, 3])
+    assert one.seen() == [(SourceRange(0, 2, 0), SourceRange(4, 6, 0))]
+    assert (result.state.skipped, result.counts.skipped, result.counts.records) == ((2, 3), 2, 4)
+
+
+def test_a_source_range_is_not_extended_over_a_skipped_record_of_an_earlier_round() -> None:
+    one = partition()
+    one.round(0, values("111"), skip=[2])
+    one.round(0, values("11"))
+    one.round(0, values("1"))
+    assert one.seen() == [(SourceRange(0, 2, 0), SourceRange(3, 6, 0))]
+    assert one.state.skipped == (2,)
+
+
+def test_skipped_records_and_those_of_unknown_schemas_are_both_left_out() -> None:
+    one = partition(converter=PrefixConverter(unknown={"x"}), tolerant=True)
+    for ids, skip in (("1x11", [2]), ("11x", [4]), ("111", [8])):
+        one.round(0, values(ids), skip=skip)
+    assert one.seen() == [tuple(SourceRange(offset, offset + 1, 0) for offset in (0, 3, 5, 7, 9))]
+
+
+def test_a_skipped_record_is_a_gap() -> None:
+    one = partition()
+    one.round(0, values("1111"), skip=[1, 3], close=True)
+    (rotation,) = one.rotations
+    assert (rotation.start, rotation.end) == (0, 3)
+    assert rotation.gaps == checksum(np.array([1]))
+    assert (one.state.next, one.state.committable) == (4, 4)
+
+
+def test_a_range_of_skipped_records_alone_is_passed() -> None:
+    one = partition()
+    result = one.round(0, values("11"), skip=[0, 1])
+    assert (result.state.next, result.state.committable, result.state.skipped) == (2, 2, (0, 1))
+    assert one.objects == []
+
+
+def test_an_invalid_record_that_is_skipped_does_not_stop_the_range() -> None:
+    one = partition(converter=PrefixConverter(unknown={"x"}))
+    assert one.round(0, values("1x1")).error is not None
+    assert one.state.next == 1
+    result = one.round(0, values("x1"), skip=[1])
+    assert (result.error, result.state.next) == (None, 3)
+    assert one.seen() == [(SourceRange(0, 1, 0), SourceRange(2, 3, 0))]
+
+
+def test_a_record_behind_the_one_that_stops_the_range_is_not_recorded_as_skipped() -> None:
+    one = partition(converter=PrefixConverter(unknown={"x"}))
+    result = one.round(0, values("11x11"), skip=[1, 4])
+    assert (result.state.next, result.state.skipped, result.counts.skipped) == (2, (1,), 1)
+
+
+def test_the_schema_of_a_skipped_record_is_not_resolved() -> None:
+    one = partition()
+    result = one.round(0, values("1311"), skip=[1])
+    assert (result.unresolved, result.state.next) == ((), 4)
+    result = one.round(0, values("1345"), skip=[6])
+    assert [each for _, each in result.unresolved] == ["3", "5"]
+    assert (result.state.next, result.state.skipped) == (5, (1,))
+
+
+def test_what_the_ledger_has_as_skipped_is_skipped_when_it_is_read_again() -> None:
+    one = partition()
+    one.state = PartitionState(RotationState.start(2), rotation_start=2, accepted_end=2, skipped=(1, 3))
+    one.round(0, values("111"))
+    assert one.seen() == [(SourceRange(2, 3, 0), SourceRange(4, 5, 0))]
+    assert one.state.skipped == (1, 3)
+
+
+@given(st.lists(st.sampled_from(["1", "2", "x", "s"]), min_size=1, max_size=24), st.integers(1, 9))
+def test_the_recorded_ranges_select_the_written_records_beside_skipped_ones(kinds: list[str], size: int) -> None:
+    """A rebuild knows nothing of skipped records, and all schema ids by then."""
+    one = partition(converter=PrefixConverter(unknown={"x"}), tolerant=True)
+    for start in range(0, len(kinds), size):
+        ids = kinds[start : start + size]
+        skip = [start + n for n, kind in enumerate(ids) if kind == "s"]
+        one.round(0, values("1" if kind == "s" else kind for kind in ids), skip=skip)
+    for o in one.objects:
+        selected = [at for source in o.sources for at in range(source.start, source.end)]
+        expected = "1" if o.schema == ONE else "2"
+        found = [at for at in selected if kinds[at] == expected]
+        assert [kinds[at] for at in selected if kinds[at] in "xs"] == []
+        assert checksum(np.array(found, np.int64)) == o.offsets
+
+
 # -- unresolved schema ids --------------------------------------------------------------------------------------------
 
 
