@@ -190,5 +190,11 @@ def _expect_verified(simulation: Simulation) -> None:
     sink = simulation.sinks[simulation.successors.last]
     verdicts = collect_evidence(sink, simulation.s3, simulation.admin).results()
     for verdict in verdicts:
-        if verdict.findings and verdict.generation == len(simulation.oracle.generations):
+        if verdict.generation != len(simulation.oracle.generations):
+            continue
+        if verdict.findings:
             raise Violation("verify", f"{verdict.topic_partition}: {verdict.findings}")
+        skipped = len(simulation.oracle.current.skipped[verdict.topic_partition])
+        if verdict.skipped != skipped:
+            message = f"{verdict.topic_partition}: {verdict.skipped} records were skipped, and not {skipped}"
+            raise Violation("verify", message)

@@ -61,6 +61,7 @@ TRAITS = (
     "dead-letters",
     "dead-letter-topic",
     "repairs",
+    "skips",
 )
 """Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
@@ -72,9 +73,9 @@ schemaCompatibility. `registry-faults`: the registry is down, slow, 403, late wi
 `lying-registry`, `lost-uploads`: after the faults a driver copies everything. Then a registry lies about every id of
 which the ledger has a copy, to a driver that reads more records; and the uploads of the open objects are lost.
 `dead-letters`: bad records are in dead-letter objects; only with `bad-records`. `dead-letter-topic`: in a topic, too,
-or in the topic alone; only with `dead-letters`, and not with `take-over`.
-`repairs`: other programs damage visible objects, and `repair` runs beside the drivers; only if it is included, so that
-no seed without it changes, and not with `reset` and `take-over`."""
+or in the topic alone; only with `dead-letters`, and not with `take-over`. `skips`: each manifest lists records to skip,
+others than the manifest before it. `repairs`: other programs damage visible objects, and `repair` runs beside the
+drivers; only if it is included, so that no seed without it changes, and not with `reset` and `take-over`."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *CONDITIONAL_FAULTS, *TRAITS)
 
@@ -95,12 +96,26 @@ RARE = {
     "lost-uploads": 0.05,
     "dead-letters": 0.4,
     "repairs": 0.0,
+    "skips": 0.25,
 }
 """The probability of a feature; 0.5 for others."""
 
-NOT_WITH_OTHER_LEDGER = ("reset", "group-forward", "containers", "registry")
+UNUSUAL = (
+    "containers",
+    "inference",
+    "registry",
+    "take-over",
+    "lost-uploads",
+    "dead-letters",
+    "dead-letter-topic",
+    "skips",
+)
+"""Features that a search for a deliberate defect leaves out, unless the defect is one of them."""
+
+NOT_WITH_OTHER_LEDGER = ("reset", "group-forward", "containers", "registry", "skips")
 """Features that no run with `take-over` and `other-ledger` has. A new ledger follows a group that another program has
-set forward. All manifests have one extension: each extension of a topic has its own owner (P11)."""
+set forward, and does not know what the other one has skipped. All manifests have one extension: each extension of a
+topic has its own owner (P11)."""
 
 DAY_MS = 86_400_000
 START_MS = 1_700_000_000_000
@@ -133,6 +148,7 @@ class SimulationConfig:
     latest: bool
     rng: random.Random = field(repr=False)
     output_rng: random.Random = field(repr=False)
+    skip_rng: random.Random = field(repr=False)
 
     def has(self, feature: str) -> bool:
         return feature in self.features
@@ -154,6 +170,8 @@ class SimulationConfig:
             manifest["spec"]["partitioner"] = {"type": "Field", "fields": ["kind"], "timezone": "UTC"}
             manifest["spec"]["rotation"] = {"flushSize": 30}
             manifest["spec"]["s3"]["partSize"] = 60
+        if self.has("skips"):
+            manifest["spec"].setdefault("errors", {})["skip"] = _skips(self)
         if self.has("registry"):
             registry.change_output(manifest["spec"], self.output_rng)
         elif self.has("containers"):
@@ -200,6 +218,7 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
         latest=rng.random() < 0.15,
         rng=rng,
         output_rng=random.Random(f"{seed}/outputs"),
+        skip_rng=random.Random(f"{seed}/lists of skips"),
     )
 
 
@@ -232,6 +251,17 @@ def _manifest(config: SimulationConfig, rng: random.Random) -> dict[str, Any]:
         spec["errors"]["deadLetters"] = dead_letters_of(config)
     head = {"apiVersion": "s3sink.io/v1alpha1", "kind": "S3Sink", "metadata": {"name": "sink", "namespace": "default"}}
     return {**head, "spec": spec}
+
+
+def _skips(config: SimulationConfig) -> list[dict[str, Any]]:
+    """Some offsets of the topic-partitions, also of some that do not exist."""
+    rng = config.skip_rng
+    return [
+        {"topic": topic, "partition": partition, "offset": offset}
+        for topic in sorted(config.partitions)
+        for partition in range(config.partitions[topic] + 1)
+        for offset in sorted(rng.sample(range(config.first[topic] + 16), rng.choice((0, 1, 2, 4))))
+    ]
 
 
 def dead_letters_of(config: SimulationConfig) -> dict[str, Any]:

@@ -187,7 +187,7 @@ class Events:
         time = simulation.scheduler.now + (rng.randrange(-7_200_000, 7_200_000) if config.scattered_times else 0)
         log.times[offset] = time
         bad = rng.random() if config.has("bad-records") else 1.0
-        if bad < (0.3 if config.has("dead-letter-topic") else 0.1):
+        if bad < (0.3 if config.has("dead-letter-topic") or config.has("skips") else 0.1):
             log.values[offset] = value = None if bad < 0.05 else b"{not json"
             if value is not None and config.has("dead-letters"):
                 simulation.oracle.rejected(Source(tp, offset, time, ""), value)

@@ -17,8 +17,10 @@ from unittest.mock import patch
 
 import msgspec
 
+from devtools.simulation.config import UNUSUAL
 from devtools.simulation.dead_letter_mutations import DEAD_LETTER_MUTATIONS, TOPIC_MUTATIONS
 from devtools.simulation.runner import FailedCase, new_cases, run_case
+from devtools.simulation.skip_mutations import SKIP_INCLUDE, SKIP_MUTATIONS
 from devtools.simulation.store import SimulatedStore
 from sink_job.api.errors import LedgerFenced
 from sink_job.api.topic_partition import TopicPartition
@@ -416,10 +418,10 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         hand_over_not_marked,
         owners_replaced_unconditionally,
     )
-} | DEAD_LETTER_MUTATIONS
-
+} | {**DEAD_LETTER_MUTATIONS, **SKIP_MUTATIONS}
 
 INCLUDE = {
+    **SKIP_INCLUDE,
     **dict.fromkeys(DEAD_LETTER_MUTATIONS, ("dead-letters",)),
     **dict.fromkeys(TOPIC_MUTATIONS, ("dead-letters", "dead-letter-topic")),
     "accepted_records_rebuilt_as_dead_letters": ("dead-letters", "lifecycle"),
@@ -468,9 +470,7 @@ EXCLUDE = {
 def search(name: str, runs: int, base: int = 0) -> tuple[int, FailedCase] | None:
     """The number of runs until the defect is found, and its failure; None if `runs` do not find it."""
     include = INCLUDE.get(name, ())
-    rare = {"containers", "inference", "registry", "take-over", "lost-uploads", "dead-letters", "dead-letter-topic"}
-    excluded = rare - set(include)
-    excluded |= set(EXCLUDE.get(name, ()))
+    excluded = {*UNUSUAL} - {*include} | {*EXCLUDE.get(name, ())}
     for number, case in enumerate(new_cases(base, runs, excluded, include), start=1):
         with ExitStack() as stack:
             for each in MUTATIONS[name]():

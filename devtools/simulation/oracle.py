@@ -62,13 +62,15 @@ class Visible:
 
 @dataclass
 class Generation:
-    """The records copied from one set of start offsets. `seen` are the offsets that were visible at any time."""
+    """The records copied from one set of start offsets. `seen` are the offsets that were visible at any time, `skipped`
+    those that a record of the ledger lists as skipped."""
 
     number: int
     starts: dict[TopicPartition, int] = field(default_factory=dict)
     seen: dict[TopicPartition, set[int]] = field(default_factory=lambda: defaultdict(set))
     ended: dict[TopicPartition, int] | None = None
     frontier: dict[TopicPartition, int] = field(default_factory=dict)
+    skipped: dict[TopicPartition, set[int]] = field(default_factory=lambda: defaultdict(set))
 
 
 @dataclass
@@ -114,6 +116,7 @@ class Oracle:
         self.field_ids: dict[tuple[str, tuple[str, ...]], int] = {}
         self.wallclock = False
         self.repairs = False  # commands may write objects again
+        self.listed: set[tuple[TopicPartition, int]] = set()  # records that a manifest lists to be skipped
         self._decoder = msgspec.json.Decoder(Record)
 
     @property
@@ -143,7 +146,8 @@ class Oracle:
         """Whether the record was visible in the current generation; records before its start count as copied."""
         start, topic = self.current.starts.get(tp), self.dead_letters.topic
         is_stored = topic is not None and offset in topic.stored[self.current.number][tp]
-        return start is not None and (offset < start or is_stored or offset in self.current.seen[tp])
+        is_passed = offset in self.current.seen[tp] or offset in self.current.skipped[tp]
+        return start is not None and (offset < start or is_stored or is_passed)
 
     def in_topic(self, records: Sequence[DeadLetter]) -> None:
         """Handles records that are visible in the dead-letter topic: each once in a generation."""
@@ -161,6 +165,8 @@ class Oracle:
 
     def is_published(self, generation: Generation, tp: TopicPartition, offset: int) -> bool:
         """Whether a record is visible in all places where it has to be."""
+        if offset in generation.skipped[tp]:
+            return True
         topic = self.dead_letters.topic
         needs = topic is not None and self.dead_letters.has(tp, offset)
         is_there = not needs or (topic is not None and offset in topic.produced[generation.number][tp])
@@ -266,10 +272,19 @@ class Oracle:
                 gone = range(start, self.kafka.logs[tp].start if tp in self.kafka.logs else start)
                 self.dropped[tp].update(gone)  # after the start was chosen
                 self._expect_not_ahead(generation, tp)
+            if counts:
+                self._skips(generation, tp, change.state.skipped)
         for o in record.closed:
             self.named[o.key] = generation.number
             self._closed[o.key] = o, account
         self.acknowledged.update(record.acknowledged)
+
+    def _skips(self, generation: Generation, tp: TopicPartition, skipped: Sequence[int]) -> None:
+        """Takes the records that the ledger lists as skipped: only such as a manifest has listed, and no object has."""
+        wrong = [each for each in skipped if each in generation.seen[tp] or (tp, each) not in self.listed]
+        if wrong:
+            self.fail(Violation("skipped", f"offsets {wrong} of {tp} are skipped, and in an object or not listed"))
+        generation.skipped[tp].update(skipped)
 
     def writes(self, attempt: str, what: str) -> None:
         """Checks a change of the bucket: never by a driver whose claim has a dropped number (P4), or whose ledger was
@@ -353,6 +368,9 @@ class Oracle:
         duplicates = [offset for offset in offsets if offset in self.current.seen[tp]]
         if duplicates:
             self.fail(Violation("duplicate", f"{key}: offset {duplicates[0]} of {tp} is also in another object"))
+        again = sorted(self.current.skipped[tp].intersection(offsets))
+        if again:
+            self.fail(Violation("skipped", f"{key}: offsets {again} of {tp} are listed as skipped"))
         self.current.seen[tp].update(offsets)
         self.visible[key] = Visible(tp, offsets, generation, body)
         self._expect_key(key, sources)

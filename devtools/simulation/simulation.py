@@ -400,6 +400,7 @@ class Simulation:
         sink = self.config.sink(number)
         if sink.spec.partitioner.timestamp_extractor.value == "Wallclock":
             self.oracle.wallclock = True
+        self.oracle.listed.update((each.topic_partition, each.offset) for each in sink.spec.errors.skip)
         return sink
 
     def edit(self) -> None:
