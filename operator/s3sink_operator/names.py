@@ -6,9 +6,11 @@ functions of the name of the sink and the number of the attempt.
 
 from __future__ import annotations
 
+import hashlib
 from enum import StrEnum
 from typing import Final
 
+from sink_job.api.sections import skip_section
 from sink_job.api.spec import GROUP
 
 PLURAL: Final = "s3sinks"
@@ -29,6 +31,8 @@ STATE_ANNOTATION: Final = f"{GROUP}/state"
 """Annotation by users: Running, Paused or Stopped; overrides spec.state."""
 RESET_OFFSETS_ANNOTATION: Final = f"{GROUP}/reset-offsets"
 """Annotation by users: an offset reset as JSON, in the format of spec.offsets.reset, with its own nonce."""
+SKIP_ANNOTATION: Final = skip_section.SKIP_ANNOTATION
+"""Annotation by users: records to pass over beside those of spec.errors.skip, topic-partition@offset each."""
 TAKE_OVER_ANNOTATION: Final = f"{GROUP}/take-over"
 """Annotation by users: the owner that the driver may take over from, cluster/namespace/name/sinkId. On pods: the owner
 that the pod was started to take over from."""
@@ -39,7 +43,7 @@ SPEC_HASH_ANNOTATION: Final = f"{GROUP}/spec-hash"
 SOURCE_HASH_ANNOTATION: Final = f"{GROUP}/source-hash"
 """Annotation of driver pods: as SPEC_HASH_ANNOTATION, without what the operator adds to the spec of the sink."""
 GENERATION_ANNOTATION: Final = f"{GROUP}/generation"
-"""Annotation of driver pods: the generation of the sink that the job was started with."""
+"""Annotation of driver pods: the edition of the sink that the job was started with."""
 
 REPORT_TOKEN_ANNOTATION: Final = f"{GROUP}/report-token"
 """Annotation of driver pods: the token for its report and its metrics."""
@@ -98,6 +102,12 @@ def attempt_name(sink: str, attempt: int) -> str:
     At most 47 characters. The number wraps around after a million attempts.
     """
     return f"{sink}-{attempt % _ATTEMPTS}"
+
+
+def edition(generation: int, skip: str | None) -> str:
+    """What a user has written by a time: the generation of the sink, and a digest of its skip annotation if it has one,
+    which changes no generation."""
+    return str(generation) if skip is None else f"{generation}/{hashlib.sha256(skip.encode()).hexdigest()[:16]}"
 
 
 def labels(sink: str, component: Component) -> dict[str, str]:

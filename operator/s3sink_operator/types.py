@@ -173,7 +173,8 @@ class RolloutGate:
 class Observed:
     """One sink and all objects that belong to it, in one reconcile pass.
 
-    `reset`: the request in the annotation, None without the annotation. `report`: None without a driver to ask.
+    `reset`: the request in the annotation, None without the annotation. `skip_error`: why the skip annotation is
+    ignored; empty if it is not. `report`: None without a driver to ask.
     `competitors`: resources of other sinks that may overlap. `compares_topics`: whether its topics are compared with
     those of others; False if its namespace has too many. `namespace_terminating`: the namespace is being deleted; only
     observed with deletionPolicy Publish, when the driver ends. `nodes`: whether each node is ready, None if it is gone.
@@ -183,6 +184,7 @@ class Observed:
     sink: Json
     spec: ParsedSpec
     reset: ParsedReset | None = None
+    skip_error: str = ""
     config_map: Json | None = None
     service_account: Json | None = None
     role_binding: Json | None = None

@@ -179,6 +179,7 @@ class Cluster:
             sink=copy.deepcopy(self.sink),
             spec=parsed.spec,
             reset=parsed.reset,
+            skip_error=parsed.skip_error,
             config_map=self.get("ConfigMap", names.config_map_name(self.name)),
             service_account=self.get("ServiceAccount", names.service_account_name(self.name)),
             role_binding=self.get("RoleBinding", names.role_binding_name(self.name)),

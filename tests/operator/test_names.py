@@ -30,6 +30,12 @@ def children(sink: str) -> set[str]:
     }
 
 
+def test_the_edition_of_a_sink_differs_with_its_generation_and_its_skip_annotation() -> None:
+    found = [names.edition(generation, skip) for generation in (1, 2) for skip in (None, "", "a-0@1", "a-0@2")]
+    assert len(set(found)) == len(found)
+    assert found[0] == "1"
+
+
 def test_the_names_of_a_sink_are_those_of_the_documents() -> None:
     assert children("flights") == {
         "ConfigMap/flights-s3sink",

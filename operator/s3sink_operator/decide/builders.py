@@ -40,6 +40,7 @@ def _pod_shape(ctx: Context) -> PodShape:
         spec_hash=revision.spec_hash,
         source_hash=ctx.sink.source_hash,
         generation=ctx.sink.generation,
+        skip=ctx.sink.skip_annotation,
         restarted_for=ctx.sink.restart_requested,
         take_over_from=take_over_from(ctx),
     )

@@ -18,7 +18,7 @@ from s3sink_operator.status.status_model import ConditionStatus
 from s3sink_operator.status.status_update import Condition
 from s3sink_operator.types import REPLACEMENT_KIND, Rejection, annotation, is_terminating, to_timestamp
 from sink_job.api.enums import DesiredState
-from sink_job.api.report import HangingTransactionReport
+from sink_job.api.report import HangingTransactionReport, SkipsReport
 from sink_job.api.units.quantities import format_size
 
 WRITE_REJECTED: Final = "WriteRejected"
@@ -26,6 +26,9 @@ TRUE: Final = ("true", "True", "TRUE")
 """The values of a boolean annotation that mean true."""
 MAX_REPORTED_TRANSACTIONS: Final = 3
 """Topic-partitions with a hanging transaction that the condition names."""
+
+MAX_REPORTED_SKIPS: Final = 3
+"""Records to skip without effect that the condition names."""
 
 _DATA_REASONS: Final = ("DataLoss", "ObjectConflict", "TopicRecreated")
 _MIN_CAPPED_MS: Final = 10 * 60_000
@@ -75,6 +78,18 @@ def _data(ctx: Context, history: AttemptHistory) -> Iterator[Condition]:
         yield _true("DataLoss", message, Reason.OFFSETS_LOST)
     if report is not None and report.hanging_transactions:
         yield _true("HangingTransaction", _hanging_message(report.hanging_transactions))
+    if report is not None and report.skips is not None and report.skips.without_effect:
+        yield _true("SkipWithoutEffect", _skips_message(report.skips))
+
+
+def _skips_message(skips: SkipsReport) -> str:
+    """Names the records of spec.errors.skip that change nothing."""
+    shown = skips.records_without_effect[:MAX_REPORTED_SKIPS]
+    named = "; ".join(f"{each.topic}-{each.partition}@{each.offset}: {each.reason}" for each in shown)
+    more = skips.without_effect - len(shown)
+    return (
+        f"{named}{f'; and {more} more' if more else ''}. Remove them from spec.errors.skip or {names.SKIP_ANNOTATION}"
+    )
 
 
 def _hanging_message(found: Sequence[HangingTransactionReport]) -> str:
@@ -133,6 +148,8 @@ def _annotations(ctx: Context) -> Iterator[Condition]:
     owner = annotation(ctx.observed.sink, names.TAKE_OVER_ANNOTATION)
     if owner is not None and not handover.is_identity(owner):
         found.append(f"the annotation {names.TAKE_OVER_ANNOTATION} is not cluster/namespace/name/sinkId: it is ignored")
+    if ctx.observed.skip_error:
+        found.append(f"the annotation {names.SKIP_ANNOTATION} is ignored: {ctx.observed.skip_error}")
     if found:
         yield _true("InvalidAnnotation", "; ".join(found))
 

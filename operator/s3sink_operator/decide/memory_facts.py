@@ -79,9 +79,8 @@ class MemoryFacts:
         if not self.has_edited_bounds:
             return self.allocation is not None and self.allocation.by_defaults
         applied = self.settings.sink_defaults.applied(self.sink.written_spec)
-        generation = annotation(self.pods.driver or {"metadata": {}}, names.GENERATION_ANNOTATION)
-        is_same_generation = generation == str(self.sink.generation)
-        return is_same_generation or any(default.field.startswith(_MEMORY) for default in applied)
+        edition = annotation(self.pods.driver or {"metadata": {}}, names.GENERATION_ANNOTATION)
+        return edition == self.sink.edition or any(default.field.startswith(_MEMORY) for default in applied)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,8 +109,8 @@ class PodFacts:
         if revision.matches_pod(driver) or revision.requests_restart(driver):
             return False
         source = annotation(driver, names.SOURCE_HASH_ANNOTATION)
-        is_same_generation = annotation(driver, names.GENERATION_ANNOTATION) == str(self.sink.generation)
-        return source is None or is_same_generation or source == self.sink.source_hash
+        is_same_edition = annotation(driver, names.GENERATION_ANNOTATION) == self.sink.edition
+        return source is None or is_same_edition or source == self.sink.source_hash
 
     @property
     def has_current_driver(self) -> bool:

@@ -167,6 +167,16 @@ class SinkFacts:
         """The text of the restart annotation."""
         return annotation(self.observed.sink, names.RESTART_ANNOTATION) or None
 
+    @property
+    def skip_annotation(self) -> str | None:
+        """The text of the skip annotation."""
+        return annotation(self.observed.sink, names.SKIP_ANNOTATION)
+
+    @property
+    def edition(self) -> str:
+        """What the user has written, as the driver pod has it in its annotation."""
+        return names.edition(self.generation, self.skip_annotation)
+
     # -- its spec, valid or not ----------------------------------------------------------------------------------------
 
     @property

@@ -19,6 +19,7 @@ from s3sink_operator.types import Json, annotation, desired_state, is_terminatin
 from sink_job.api.enums import DesiredState, ResetTo
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.parser import parse_sink
+from sink_job.api.sections import skip_section
 
 _RESET = "spec.offsets.reset"
 
@@ -132,6 +133,57 @@ def reset_request(nonce: str, *, to: ResetTo, on_existing: str, timestamp: str |
     if offsets:
         request["partitions"] = [_partition(each) for each in offsets]
     return request
+
+
+def skip(sink: Json, records: Sequence[str]) -> Action:
+    """Passes over records, topic-partition@offset each, in addition to those of the annotation. The driver restarts.
+    Raises ActionNotAllowed, also for a topic that the sink does not read."""
+    _check_allowed(sink)
+    before = annotation(sink, names.SKIP_ANNOTATION)
+    text = _merged_skips(sink, before or "", records)
+    edition = names.edition(int(sink["metadata"].get("generation", 0)), text)
+
+    def is_done(now: Json, driver: Json | None) -> bool:
+        started_with = None if driver is None else annotation(driver, names.GENERATION_ANNOTATION)
+        return started_with is not None and started_with.endswith(edition[edition.index("/") :]) and _is_ready(now)
+
+    def failure_reason(now: Json) -> str | None:
+        """The sink may have stopped at the next invalid record."""
+        found = condition(now, "InvalidAnnotation")
+        return condition_text(found) if found is not None and names.SKIP_ANNOTATION in found.message else _stalled(now)
+
+    return Action(
+        annotations={names.SKIP_ANNOTATION: text},
+        progress_message=f"will pass over {', '.join(records)}; its driver restarts",
+        is_done=is_done,
+        failure_reason=failure_reason,
+    )
+
+
+def _merged_skips(sink: Json, before: str, records: Sequence[str]) -> str:
+    """The text of the annotation with further records. Raises ActionNotAllowed."""
+    try:
+        added = skip_section.parse_records(" ".join(records))
+    except ValueError as error:
+        raise ActionNotAllowed(str(error)) from None
+    try:
+        listed = skip_section.parse_records(before)
+    except ValueError as error:
+        raise ActionNotAllowed(f"the annotation {names.SKIP_ANNOTATION} is invalid: {error}; remove it first") from None
+    spec = sink.get("spec") or {}
+    in_spec = [each for each in (spec.get("errors") or {}).get("skip") or () if each in added]
+    if all(each in listed or each in in_spec for each in added):
+        raise ActionNotAllowed("these records are listed already: nothing was changed")
+    text = skip_section.as_text([*listed, *(each for each in added if each not in listed and each not in in_spec)])
+    try:
+        skip_section.with_records(spec, text)
+    except ValueError as error:
+        raise ActionNotAllowed(str(error)) from None
+    topics = (spec.get("kafka") or {}).get("topics")
+    for each in added:
+        if topics and each["topic"] not in topics:
+            raise ActionNotAllowed(f"the sink does not read the topic {each['topic']}: it is not in spec.kafka.topics")
+    return text
 
 
 def _halt(sink: Json, state: DesiredState, progress_message: str) -> Action:

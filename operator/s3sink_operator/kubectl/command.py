@@ -15,6 +15,7 @@ from s3sink_operator.kubectl.commands import (
     lifecycle_commands,
     logs_command,
     reset_offsets_command,
+    skip_command,
     status_command,
 )
 from s3sink_operator.kubectl.commands.arguments import Run
@@ -51,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     explain_command.add_parser(commands, common)
     lifecycle_commands.add_parsers(commands, common)
     reset_offsets_command.add_parser(commands, common)
+    skip_command.add_parser(commands, common)
     logs_command.add_parser(commands, common)
     return top
 

@@ -58,7 +58,8 @@ _RESIZE_POLICY: Final = [{"resourceName": "memory", "restartPolicy": "NotRequire
 @dataclass(frozen=True, kw_only=True)
 class PodShape:
     """Sizes and annotations of a pod. `memory`: bytes of the pod; `executor_memory`: bytes of each executor, if any.
-    `take_over_from`: the owner that it takes over from, if any."""
+    `generation` and `skip`: of the sink, and its skip annotation. `take_over_from`: the owner that it takes over from,
+    if any."""
 
     attempt: int
     memory: int
@@ -66,6 +67,7 @@ class PodShape:
     spec_hash: str
     source_hash: str = ""
     generation: int = 0
+    skip: str | None = None
     restarted_for: str | None = None
     take_over_from: str | None = None
 
@@ -75,7 +77,7 @@ def driver_pod(sink: Sink, owner: Json, settings: Settings, shape: PodShape) -> 
     annotations = {
         names.SPEC_HASH_ANNOTATION: shape.spec_hash,
         names.SOURCE_HASH_ANNOTATION: shape.source_hash,
-        names.GENERATION_ANNOTATION: str(shape.generation),
+        names.GENERATION_ANNOTATION: names.edition(shape.generation, shape.skip),
         names.REPORT_TOKEN_ANNOTATION: _report_token(settings, str(owner.get("uid", "")), shape.attempt),
     }
     if shape.restarted_for is not None:

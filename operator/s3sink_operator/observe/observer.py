@@ -132,6 +132,7 @@ class Observer:
             sink=sink,
             spec=parsed.spec,
             reset=parsed.reset,
+            skip_error=parsed.skip_error,
             config_map=self._child(key, Role.CONFIG_MAP),
             service_account=self._child(key, Role.SERVICE_ACCOUNT),
             role_binding=self._child(key, Role.ROLE_BINDING),

@@ -1,4 +1,5 @@
-"""Parses the spec of a sink once for each generation, and the reset request of its annotation once for each text."""
+"""Parses the spec of a sink once for each generation, and its annotations once for each text: a reset request, and
+records to skip, which are added to those of the spec."""
 
 from __future__ import annotations
 
@@ -16,32 +17,36 @@ from s3sink_operator.types import Json, ParsedReset, ParsedSpec, annotation, uid
 from s3sink_operator.watch.cached_objects import omitted_message
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.parser import parse_sink
+from sink_job.api.sections import skip_section
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedSink:
-    """All that is parsed of a sink. `readable`: the sink with its unsupported features, for conflict checks."""
+    """All that is parsed of a sink. `readable`: the sink with its unsupported features, for conflict checks.
+    `skip_error`: why its skip annotation is ignored, or empty."""
 
     spec: ParsedSpec
     readable: Sink | None
     reset: ParsedReset | None
+    skip_error: str = ""
 
 
 @dataclass
 class SpecCache:
-    """The parsed sinks by namespace and name. An entry is valid for one uid, generation and annotation text."""
+    """The parsed sinks by namespace and name. An entry is valid for one uid, generation and text of annotations."""
 
     defaults: SinkDefaults = NO_DEFAULTS
     restrictions: SinkRestrictions = NO_RESTRICTIONS
-    _parsed: dict[tuple[str, str], tuple[tuple[str, object, str | None, str], ParsedSink]] = field(default_factory=dict)
+    _parsed: dict[tuple[str, str], tuple[tuple[object, ...], ParsedSink]] = field(default_factory=dict)
 
     def parse(self, sink: Json) -> ParsedSink:
         """The parsed sink. Never raises for an invalid spec: the result holds the error."""
         metadata = sink["metadata"]
         omitted = omitted_message(sink)
         key = str(metadata.get("namespace")), str(metadata.get("name"))
-        version = uid_of(sink), metadata.get("generation"), annotation(sink, names.RESET_OFFSETS_ANNOTATION), omitted
+        texts = [annotation(sink, name) for name in (names.RESET_OFFSETS_ANNOTATION, names.SKIP_ANNOTATION)]
+        version = uid_of(sink), metadata.get("generation"), *texts, omitted
         cached = self._parsed.get(key)
         if cached is None or cached[0] != version:
             cached = self._parsed[key] = version, parse(sink, self.defaults, self.restrictions)
@@ -61,6 +66,7 @@ def parse(
     written = sink.get("spec")
     if (error := too_deep(written, "spec")) is not None:
         return _invalid(error, Reason.INVALID_SPEC)
+    written, skip_error = _with_skips(sink, written)
     sink = sink | {"spec": defaults.apply(written)}
     spec, readable = _spec(sink, sink["spec"])
     if applied := defaults.applied(written):
@@ -68,11 +74,23 @@ def parse(
         spec = replace(spec, error=error, written=_spec(sink, written)[0].sink)
     if spec.sink is not None and (rejected := restrictions.message(written)):
         spec = ParsedSpec(sink=None, error=rejected, reason=Reason.SINK_RESTRICTED)
-    return ParsedSink(spec=spec, readable=readable, reset=_reset(sink) if spec.sink is not None else None)
+    reset = _reset(sink) if spec.sink is not None else None
+    return ParsedSink(spec=spec, readable=readable, reset=reset, skip_error=skip_error)
 
 
 def _invalid(error: str, reason: Reason) -> ParsedSink:
     return ParsedSink(spec=ParsedSpec(sink=None, error=error, reason=reason), readable=None, reset=None)
+
+
+def _with_skips(sink: Json, written: Any) -> tuple[Any, str]:
+    """The spec with the records of the skip annotation, and why the annotation is ignored, or an empty text."""
+    text = annotation(sink, names.SKIP_ANNOTATION)
+    if text is None:
+        return written, ""
+    try:
+        return skip_section.with_records(written, text), ""
+    except ValueError as error:
+        return written, str(error)
 
 
 def _hint(defaults: SinkDefaults, written: Any, applied: Sequence[str]) -> str:

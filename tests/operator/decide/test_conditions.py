@@ -16,7 +16,7 @@ from s3sink_operator.status.status_model import ConditionStatus
 from s3sink_operator.status.status_update import Condition
 from s3sink_operator.types import REPLACEMENT_KIND, Json, ObjectWrites, Rejection, Replacement, to_timestamp
 from sink_job.api.errors import TopicRecreated
-from sink_job.api.report import HangingTransactionReport, Totals
+from sink_job.api.report import HangingTransactionReport, SkipReport, SkipsReport, Totals
 from tests.operator.fake_cluster import MINUTE, START, Cluster, report, running
 
 RUNNING = PolicyResult(ready=ConditionStatus.TRUE, reason="Running", message="copying", phase="Running")
@@ -234,6 +234,38 @@ def test_a_re_created_topic_is_named_in_a_condition() -> None:
     cluster.fail(TopicRecreated("topic flights was deleted and created again"))
     cluster.converge()
     assert "topic flights" in cluster.condition("TopicRecreated")["message"]
+
+
+def skips_without_effect(count: int) -> SkipsReport:
+    listed = [SkipReport(topic="flights", partition=0, offset=n, reason="it was read before") for n in range(count)]
+    return SkipsReport(without_effect=count, records_without_effect=listed)
+
+
+@pytest.mark.parametrize(("count", "named", "rest"), [(1, 1, False), (3, 3, False), (5, 3, True)])
+def test_records_to_skip_without_effect_are_named_in_a_condition(count: int, named: int, rest: bool) -> None:
+    cluster = running()
+    cluster.run(skips=skips_without_effect(count))
+    message = composed(cluster)["SkipWithoutEffect"].message
+    assert [n for n in range(count) if f"flights-0@{n}: it was read before" in message] == list(range(named))
+    assert ("; and 2 more" in message) is rest
+    assert cluster.ready == ("True", "Running")
+
+
+def test_records_to_skip_that_wait_or_were_skipped_are_no_condition() -> None:
+    cluster = running()
+    cluster.run(skips=SkipsReport(waiting=1, skipped=2))
+    assert "SkipWithoutEffect" not in composed(cluster)
+
+
+def test_an_invalid_skip_annotation_is_a_condition_and_the_driver_continues() -> None:
+    cluster = running()
+    cluster.annotate({names.SKIP_ANNOTATION: "flights"})
+    cluster.converge()
+    found = cluster.condition("InvalidAnnotation")
+    assert found["message"] == (
+        "the annotation s3sink.io/skip is ignored: flights is not topic-partition@offset, such as flights-0@42"
+    )
+    assert cluster.ready == ("True", "Running")
 
 
 def test_a_hanging_transaction_is_named_with_the_command_that_aborts_it() -> None:

@@ -36,6 +36,15 @@ def test_a_requested_restart_does_not_wait_for_a_turn() -> None:
     assert fleet.images()[name] == NEW
 
 
+def test_a_skip_annotation_does_not_wait_for_a_turn() -> None:
+    fleet = broken_rollout(4)
+    fleet.broken = set()
+    name = fleet.with_condition("RolloutPending")[0]
+    fleet.sinks[name].annotate({names.SKIP_ANNOTATION: "flights-0@42"})
+    fleet.run()
+    assert fleet.images()[name] == NEW
+
+
 def test_a_changed_field_that_restarts_nothing_does_not_bring_the_new_image() -> None:
     fleet = broken_rollout(4)
     name = fleet.with_condition("RolloutPending")[0]

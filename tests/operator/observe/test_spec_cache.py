@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,32 @@ def test_another_reset_annotation_is_parsed_without_another_generation() -> None
     reset = cache.parse(sink).reset
     assert reset is not None
     assert (reset.nonce, reset.error) == ("a", "")
+
+
+def skips(text: str, **spec: Any) -> spec_cache.ParsedSink:
+    sink = document(**spec)
+    sink["metadata"]["annotations"] = {names.SKIP_ANNOTATION: text}
+    return SpecCache().parse(sink)
+
+
+def test_records_of_the_annotation_are_added_to_those_of_the_spec() -> None:
+    found = skips("flights-0@7", errors={"skip": [{"topic": "flights", "partition": 0, "offset": 42}]}).spec.sink
+    assert found is not None
+    assert [str(each) for each in found.spec.errors.skip] == ["flights-0@7", "flights-0@42"]
+
+
+def test_an_invalid_skip_annotation_is_ignored_with_its_error() -> None:
+    found = skips("flights-0@7, flights")
+    assert found.skip_error == "flights is not topic-partition@offset, such as flights-0@42"
+    assert found.spec.sink is not None
+    assert found.spec.sink.spec.errors.skip == []
+
+
+def test_another_skip_annotation_is_parsed_without_another_generation() -> None:
+    cache, sink = SpecCache(), document()
+    assert cache.parse(sink).skip_error == ""
+    sink["metadata"]["annotations"] = {names.SKIP_ANNOTATION: "flights"}
+    assert cache.parse(sink).skip_error
 
 
 def test_an_unsupported_feature_is_an_error_and_its_sink_still_takes_part_in_conflicts() -> None:
