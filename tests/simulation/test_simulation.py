@@ -153,6 +153,14 @@ def test_simulations_with_a_take_over_have_drivers_of_both_sinks_that_end_fenced
     assert winners >= {1, 2}
 
 
+def test_simulations_with_skips_skip_records() -> None:
+    skipped = 0
+    for seed in range(6):
+        found = simulate(config_of_seed(seed, include=["skips"]))
+        skipped += sum(len(offsets) for each in found.oracle.generations for offsets in each.skipped.values())
+    assert skipped > 2
+
+
 def blocks(output: str, body: bytes) -> int:
     """The number of Avro blocks or row groups of an object; 0 for another output."""
     file = io.BytesIO(body)
