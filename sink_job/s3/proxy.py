@@ -6,6 +6,7 @@ Without `spec.s3.proxy` the libraries use the proxy of the environment (HTTPS_PR
 from __future__ import annotations
 
 import ipaddress
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ FORBIDDEN: Final = "the proxy does not allow the connection: allow this host the
 UNTRUSTED: Final = "the certificate of the proxy is not trusted: set its certificate authority in caSecret"
 PROXY_LOGIN: Final = 407
 """HTTP status of a proxy that demands a login."""
+_TUNNEL: Final = re.compile(r"(?:^|Tunnel connection failed: )([0-9]{3})(?: |$)")
+"""The status of the answer to CONNECT, in the message of a library. Hosts, ports and times can have the same digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,14 +95,18 @@ def proxies(settings: ProxySettings | None, url: str, ca_file: Path | None) -> d
 
 def proxy_failure(text: str) -> tuple[str, bool] | None:
     """The advice for the message of a proxy that has rejected a connection, and whether the login is the reason. None
-    for any other failure, which may pass."""
-    if f"{PROXY_LOGIN} " in text:
-        return REJECTED, True
+    for any other failure, which may pass.
+
+    `text`: the message of the library: `… Tunnel connection failed: 407 Proxy Authentication Required` of urllib3, or
+    `407 Proxy Authentication Required` of httpx.
+    """
     if "certificate verify failed" in text.lower():
         return UNTRUSTED, False
-    if "403 " in text or "405 " in text:
-        return FORBIDDEN, False
-    return None
+    answer = _TUNNEL.search(text)
+    status = 0 if answer is None else int(answer[1])
+    if status == PROXY_LOGIN:
+        return REJECTED, True
+    return (FORBIDDEN, False) if status in (403, 405) else None
 
 
 def _matches(host: str, entry: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache, partial
 from typing import Any
 
@@ -36,8 +37,9 @@ def load_service_descriptions() -> None:
 def new_session(settings: S3Settings) -> Any:
     """A session for clients of S3. Sends no request. Raises SecretNotFound if the Secret has no keys."""
     session = _session()
-    sts = os.environ.get("AWS_ENDPOINT_URL_STS") or f"https://sts.{settings.region or 'us-east-1'}.amazonaws.com"
-    through = proxies(settings.proxy, sts, settings.ca_file)
+    through = {}
+    if settings.proxy is not None:
+        through = proxies(settings.proxy, aws_endpoint(session, "sts", settings.region), settings.ca_file)
     if through:  # also for the requests of botocore's own providers
         session.set_default_client_config(Config(**through))
     if settings.credentials_dir is not None:
@@ -52,6 +54,18 @@ def new_session(settings: S3Settings) -> Any:
         create_client = partial(source.create_client, region_name=settings.region, config=config)
         use_provider(session, RoleProvider(settings.role, source, create_client))
     return session
+
+
+def aws_endpoint(session: Any, service: str, region: str | None) -> str:
+    """The URL of a service of AWS in a region: regions in China have another domain. The variable
+    AWS_ENDPOINT_URL_<SERVICE> replaces it."""
+    chosen = os.environ.get(f"AWS_ENDPOINT_URL_{service.upper()}")
+    if chosen:
+        return chosen
+    name = region or "us-east-1"
+    partitions = session.get_component("data_loader").load_data("partitions")["partitions"]
+    found = (each["outputs"]["dnsSuffix"] for each in partitions if re.match(each["regionRegex"], name))
+    return f"https://{service}.{name}.{next(found, 'amazonaws.com')}"
 
 
 def use_provider(session: Any, provider: CredentialProvider) -> None:

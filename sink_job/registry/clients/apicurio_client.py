@@ -18,7 +18,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from sink_job.registry.answers import is_text
 from sink_job.registry.clients.answer_limits import limit_answers
 from sink_job.registry.clients.connection import bearer_token, client_certificate
-from sink_job.registry.clients.http_proxy import http_proxy
+from sink_job.registry.clients.http_proxy import bypass_proxy, http_proxy
 from sink_job.registry.credentials import RegistryCredentials
 from sink_job.registry.failures import SCHEMA_NOT_FOUND
 from sink_job.registry.settings import RegistrySettings, authorities
@@ -136,6 +136,7 @@ def apicurio_clients(
 
     def create(url: str) -> ApicurioClient:
         http = httpx2.Client(verify=verify, auth=auth, proxy=http_proxy(settings, url), timeout=settings.timeout_s)
+        bypass_proxy(http, settings, url)
         limit_answers(http, settings.timeout_s)
         return ApicurioClient(url, http)
 

@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from sink_job.registry.clients.answer_limits import limit_answers
 from sink_job.registry.clients.connection import bearer_token, client_certificate
-from sink_job.registry.clients.http_proxy import http_proxy
+from sink_job.registry.clients.http_proxy import bypass_proxy, http_proxy
 from sink_job.registry.credentials import RegistryCredentials
 from sink_job.registry.settings import RegistrySettings, authorities
 
@@ -31,6 +31,7 @@ def confluent_clients(
 
     def create(url: str) -> SchemaRegistryClient:
         client = SchemaRegistryClient({"url": url, "proxy": http_proxy(settings, url), **properties})
+        bypass_proxy(client._rest_client.session, settings, url)
         limit_answers(client._rest_client.session, settings.timeout_s)  # the library has no setting for it
         return client
 

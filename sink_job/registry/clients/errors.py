@@ -58,7 +58,7 @@ def failure_of(error: Exception, *, has_credentials: bool) -> RegistryFailure | 
     if isinstance(error, SchemaRegistryError):
         return _answered(error, has_credentials=has_credentials)
     for cause in _chain(error):
-        if isinstance(cause, httpx2.ProxyError) and (rejection := proxy_failure(f"{cause} ")):
+        if isinstance(cause, httpx2.ProxyError) and (rejection := proxy_failure(str(cause))):
             advice, is_login = rejection
             return _configuration(advice, InvalidCredentials if is_login else AccessDenied)
         if isinstance(cause, TokenError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 import threading
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from sink_job.registry.settings import RegistrySettings, authorities
 from sink_job.s3.assumed_role import RoleProvider
 from sink_job.s3.credentials import DirectoryProvider
 from sink_job.s3.proxy import proxies
-from sink_job.s3.session import use_provider
+from sink_job.s3.session import aws_endpoint, use_provider
 
 _SETTING: Final = "spec.format.registry.credentials"
 _MAX_CONNECTIONS: Final = 10
@@ -70,9 +69,12 @@ class GlueEndpoints:
 
 def _client(settings: RegistrySettings) -> Any:
     ca_file, session = authorities(settings), botocore.session.Session()
-    through = proxies(settings.proxy, settings.urls[0] if settings.urls else _endpoint("glue", settings), ca_file)
-    sts = os.environ.get("AWS_ENDPOINT_URL_STS") or _endpoint("sts", settings)
-    through_sts = proxies(settings.proxy, sts, ca_file)
+    through: dict[str, Any] = {}
+    through_sts: dict[str, Any] = {}
+    if settings.proxy is not None:
+        url = settings.urls[0] if settings.urls else aws_endpoint(session, "glue", settings.region)
+        through = proxies(settings.proxy, url, ca_file)
+        through_sts = proxies(settings.proxy, aws_endpoint(session, "sts", settings.region), ca_file)
     if through_sts:
         session.set_default_client_config(Config(**through_sts))
     if ca_file is not None:
@@ -92,10 +94,6 @@ def _client(settings: RegistrySettings) -> Any:
         verify=None if ca_file is None else str(ca_file),
         config=_config(settings, through),
     )
-
-
-def _endpoint(service: str, settings: RegistrySettings) -> str:
-    return f"https://{service}.{settings.region}.amazonaws.com"
 
 
 def _config(settings: RegistrySettings, through: Mapping[str, Any]) -> Config:

@@ -21,7 +21,7 @@ from authlib.integrations.httpx_client import OAuth2Client
 from sink_job.api.errors import ConfigurationError, InvalidCredentials
 from sink_job.api.field_types import is_loopback
 from sink_job.registry.clients.answer_limits import limit_answers
-from sink_job.registry.clients.http_proxy import http_proxy
+from sink_job.registry.clients.http_proxy import bypass_proxy, http_proxy
 from sink_job.registry.credentials import RegistryCredentials
 from sink_job.registry.failures import RETRIED_STATUS, Reaction, RegistryFailure
 from sink_job.registry.settings import RegistrySettings
@@ -55,6 +55,7 @@ class OAuthToken:
             proxy=http_proxy(settings, credentials.token_url),
             timeout=settings.timeout_s,
         )
+        bypass_proxy(self._client, settings, credentials.token_url)
         limit_answers(self._client, settings.timeout_s)
 
     def __call__(self) -> str:

@@ -71,6 +71,8 @@ def test_a_login_that_cannot_be_sent_is_reported_without_it(tmp_path: Path, pass
     [
         ("Tunnel connection failed: 407 Proxy Authentication Required", True),
         ("Tunnel connection failed: 403 Forbidden", False),
+        ("407 Proxy Authentication Required", True),
+        ("403 Forbidden", False),
         ("SSLError: certificate verify failed: self-signed certificate", False),
     ],
 )
@@ -80,6 +82,14 @@ def test_rejections_by_the_proxy_need_user_action(text: str, is_login: bool) -> 
     assert found[1] is is_login
 
 
-@pytest.mark.parametrize("text", ["Tunnel connection failed: 503 Service Unavailable", "Connection refused"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tunnel connection failed: 503 Service Unavailable",
+        "Connection refused",
+        "503 Service Unavailable after 403 ms",
+        "Cannot connect to proxy-407 : timed out after 407 s",
+    ],
+)
 def test_other_failures_of_the_proxy_may_pass(text: str) -> None:
     assert proxy_failure(text) is None

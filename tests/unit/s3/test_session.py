@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import botocore.session
 import pytest
 
 from sink_job.api.errors import AccessDenied, InvalidCredentials
 from sink_job.s3 import S3Client, S3Settings
 from sink_job.s3.assumed_role import AssumedRole, RoleCredentials
-from sink_job.s3.session import new_session
+from sink_job.s3.session import aws_endpoint, new_session
 from tests.unit.s3.conftest import Reply, ScriptedStore, error_reply
 
 ROLE = AssumedRole(arn="arn:aws:iam::123456789012:role/archive", external_id="partner-7")
@@ -25,6 +26,25 @@ def session_reply(key: str) -> Reply:
         body=f"<AssumeRoleResponse><AssumeRoleResult><Credentials>{fields}{end}</Credentials></AssumeRoleResult>"
         "</AssumeRoleResponse>"
     )
+
+
+@pytest.mark.parametrize(
+    ("service", "region", "url"),
+    [
+        ("sts", "eu-central-1", "https://sts.eu-central-1.amazonaws.com"),
+        ("sts", "cn-north-1", "https://sts.cn-north-1.amazonaws.com.cn"),
+        ("glue", "cn-northwest-1", "https://glue.cn-northwest-1.amazonaws.com.cn"),
+        ("sts", None, "https://sts.us-east-1.amazonaws.com"),
+    ],
+)
+def test_the_endpoints_of_aws_are_those_of_the_region(
+    service: str, region: str | None, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL_STS", raising=False)
+    session = botocore.session.Session()
+    assert aws_endpoint(session, service, region) == url
+    monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service.upper()}", "https://vpce.example.com")
+    assert aws_endpoint(session, service, region) == "https://vpce.example.com"
 
 
 @pytest.fixture

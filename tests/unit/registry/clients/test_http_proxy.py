@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import certifi
+import httpx2
+import pytest
 
+from sink_job.registry.clients.apicurio_client import apicurio_clients
+from sink_job.registry.clients.confluent_client import confluent_clients
 from sink_job.registry.clients.http_proxy import http_proxy
 from sink_job.registry.settings import RegistrySettings
 from sink_job.s3.proxy import ProxySettings
@@ -18,6 +23,20 @@ def test_without_a_proxy_that_of_the_environment_is_used() -> None:
     assert http_proxy(RegistrySettings(), "https://registry") is None
     bypass = RegistrySettings(proxy=ProxySettings(url=URL, no_proxy=("registry",)))
     assert http_proxy(bypass, "https://registry") is None
+
+
+@pytest.mark.parametrize(("no_proxy", "is_direct"), [(("registry",), True), ((), False)])
+def test_a_host_of_no_proxy_is_reached_without_the_proxy_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, no_proxy: tuple[str, ...], is_direct: bool
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://of-the-environment:3128")
+    settings = RegistrySettings(proxy=ProxySettings(url=URL, no_proxy=no_proxy))
+    url = "https://registry"
+    for create in (confluent_clients(settings, None), apicurio_clients(settings, None)):
+        client: Any = create(url)
+        session = client._rest_client.session if hasattr(client, "_rest_client") else client._http
+        transport = session._transport_for_url(httpx2.URL(url))
+        assert (transport is session._transport) is is_direct
 
 
 def test_the_login_is_no_part_of_the_url(tmp_path: Path) -> None:
