@@ -58,7 +58,8 @@ class AppliedDefault(NamedTuple):
 
 
 class S3Defaults(SpecModel):
-    """The connection to S3. A sink with an endpoint of its own uses none of these."""
+    """The connection to S3. A sink with an endpoint of its own uses none of these, and with `endpoint` neither does one
+    with accelerate or dualStack."""
 
     endpoint: Endpoint | None = None
     path_style: StrictBool = False
@@ -177,8 +178,9 @@ class SinkDefaults(SpecModel):
         """The fields that the spec sets to another value than these defaults. An earlier version of the CRD had a
         default for them, which the API server wrote into the sinks of that time."""
         known = self.document()
-        has_endpoint = bool(_value(spec, ("s3", "endpoint")))
-        paths = (path for path in DEFAULTED_FIELDS if not (has_endpoint and path[0] == "s3"))
+        s3 = _value(spec, ("s3",))
+        is_elsewhere = isinstance(s3, dict) and self._is_elsewhere(s3)
+        paths = (path for path in DEFAULTED_FIELDS if not (is_elsewhere and path[0] == "s3"))
         pairs = ((path, _value(spec, path), _value(known, path)) for path in paths)
         return [f"spec.{'.'.join(path)}" for path, own, value in pairs if None not in (own, value) and own != value]
 
@@ -189,16 +191,23 @@ class SinkDefaults(SpecModel):
 
     def _s3(self, spec: Json, given: Json) -> Json:
         """The defaults for this connection. An endpoint comes with its addressing; a sink with a service account of its
-        own has its own identity."""
-        if given.get("endpoint"):
-            return {}
+        own has its own identity. accelerate and dualStack are of AWS, and so is a sink with one of them."""
         known = _document(self.s3)
+        if self._is_elsewhere(given):
+            return {}
+        if given.get("accelerate") is True:
+            known.pop("pathStyle", None)
         account = spec.get("serviceAccount")
         if isinstance(account, dict) and (account.get("name") or account.get("annotations")):
             known.pop("credentials", None)
         if given.get("anonymous") is True:
             known.pop("credentials", None)
         return _missing(known, given)
+
+    def _is_elsewhere(self, given: Json) -> bool:
+        """Whether a sink has another store than that of the defaults."""
+        is_of_aws = given.get("accelerate") is True or given.get("dualStack") is True
+        return bool(given.get("endpoint")) or (self.s3.endpoint is not None and is_of_aws)
 
     def _sizes(self, spec: Json) -> dict[str, Json]:
         """The defaults for the fields that `spec.executor` and `spec.driver` do not set, by section."""

@@ -127,6 +127,19 @@ def test_a_sink_with_an_endpoint_uses_no_default_of_the_connection() -> None:
     assert effective_s3(own) == own
 
 
+@pytest.mark.parametrize("field", ["accelerate", "dualStack"])
+def test_a_sink_with_an_endpoint_of_aws_uses_no_default_of_another_store(field: str) -> None:
+    own = WRITTEN | {field: True}
+    assert effective_s3(own) == own
+    assert effective_s3(WRITTEN | {field: False}) == WRITTEN | {field: False} | MINIO
+
+
+def test_a_sink_with_an_endpoint_of_aws_uses_the_defaults_of_aws() -> None:
+    known = defaults(s3={"region": "eu-central-1", "pathStyle": True})
+    given = WRITTEN | {"accelerate": True}
+    assert known.apply(SPEC | {"s3": given})["s3"] == given | {"region": "eu-central-1"}
+
+
 def test_region_and_credentials_of_a_sink_win() -> None:
     own = WRITTEN | {"region": "us-east-1", "credentials": {"secret": "mine"}}
     assert effective_s3(own) == WRITTEN | MINIO | {"region": "us-east-1", "credentials": {"secret": "mine"}}
