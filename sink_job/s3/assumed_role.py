@@ -85,29 +85,59 @@ class RoleCredentials(Credentials):
         self._create_client = create_client
         self._lock = threading.Lock()
         self._session: _Session | None = None
+        self._rejected: ReadOnlyCredentials | None = None
+        self._asked = 0
+        self._error: Exception | None = None
         super().__init__("", "", method=RoleProvider.METHOD)  # not used: requests are signed with the frozen keys
 
     def __repr__(self) -> str:
         return f"RoleCredentials({self._role.arn!r})"
 
-    def expire(self) -> None:
-        """Renews the credentials before the next request: the store does not accept them any more."""
-        self._session = None
+    @property
+    def keys(self) -> ReadOnlyCredentials | None:
+        """The keys of the session; None before the first request."""
+        session = self._session
+        return None if session is None else session.keys
+
+    def expire(self, rejected: ReadOnlyCredentials | None) -> None:
+        """Renews the credentials before the next request: the store does not accept these any more. Does nothing if
+        another thread has renewed them already."""
+        if rejected is not None:
+            self._rejected = rejected
 
     def get_frozen_credentials(self) -> ReadOnlyCredentials:
         """The keys of the session."""
         session = self._session
-        if session is None or time.monotonic() >= session.ends_at:
-            with self._lock:
-                session = self._session
-                if session is None or time.monotonic() >= session.ends_at:
-                    session = self._session = self._assumed()
+        if session is None or not self._is_usable(session):
+            session = self._assumed_once()
         elif time.monotonic() >= session.renew_at and self._lock.acquire(blocking=False):
             try:
                 session = self._session = self._renewed(session)
             finally:
                 self._lock.release()
         return session.keys
+
+    def _is_usable(self, session: _Session) -> bool:
+        return session.keys is not self._rejected and time.monotonic() < session.ends_at
+
+    def _assumed_once(self) -> _Session:
+        """A new session. One thread asks for it; those that wait meanwhile get the same session, or the same error."""
+        asked = self._asked
+        with self._lock:
+            session = self._session
+            if session is not None and self._is_usable(session):
+                return session
+            if self._error is not None and asked != self._asked:
+                raise self._error
+            self._error = None
+            try:
+                session = self._session = self._assumed()
+            except (BotoCoreError, ClientError) as error:
+                self._error = error
+                raise
+            finally:
+                self._asked += 1
+            return session
 
     def _renewed(self, session: _Session) -> _Session:
         try:

@@ -117,7 +117,9 @@ class Transport:
         """Calls `attempt(is_retry)` until it succeeds, fails permanently, or the retry time is over. Raises as
         `call`."""
         failures, first_failure, conflicts = 0, 0.0, 0
+        role = self._credentials if isinstance(self._credentials, RoleCredentials) else None
         while True:
+            keys = None if role is None else role.keys
             try:
                 return attempt(failures > 0)
             except Exception as error:
@@ -129,8 +131,8 @@ class Transport:
                 first_failure = first_failure or now
                 conflicts += failure.kind is FailureAction.CONFLICT
                 self.meter.failed(failure.code)
-                if failure.code in EXPIRED and isinstance(self._credentials, RoleCredentials):
-                    self._credentials.expire()
+                if failure.code in EXPIRED and role is not None:
+                    role.expire(keys or role.keys)
                 if not self._wait(operation, failure, failures, conflicts, now - first_failure):
                     raise self._error(failure, operation, key, now - first_failure) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -151,8 +152,49 @@ def test_other_threads_use_the_previous_keys_during_a_renewal(clock: Clock) -> N
 def test_expired_credentials_are_renewed_for_the_next_request(clock: Clock) -> None:
     role = credentials(Sts())
     role.get_frozen_credentials()
-    role.expire()
+    role.expire(role.keys)
     assert role.get_frozen_credentials().access_key == "ASIA2"
+
+
+def test_credentials_that_another_thread_has_renewed_are_not_renewed_again(clock: Clock) -> None:
+    role = credentials(Sts())
+    rejected = role.get_frozen_credentials()
+    for _ in range(3):
+        role.expire(rejected)
+        assert role.get_frozen_credentials().access_key == "ASIA2"
+
+
+class CountingLock:
+    """A lock that counts the threads that have asked for it."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Semaphore(0)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self.asked.release()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_threads_that_wait_for_a_session_share_its_error(clock: Clock) -> None:
+    """Each would wait for STS after the other otherwise."""
+    sts, lock = Sts(), CountingLock()
+    sts.down = True
+    sts.may_answer.clear()
+    role = credentials(sts)
+    role._lock = lock  # type: ignore[assignment]
+    with ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(role.get_frozen_credentials) for _ in range(4)]
+        for _ in asked:
+            assert lock.asked.acquire(timeout=30)
+        sts.may_answer.set()
+        assert {type(each.exception()) for each in asked} == {ClientError}
+    assert sts.sources == ["source-key"]
+    sts.down = False
+    assert role.get_frozen_credentials().access_key == "ASIA1"
 
 
 def test_without_credentials_a_role_cannot_be_assumed() -> None:
