@@ -15,6 +15,7 @@ MUTATING = frozenset(
         "CompleteMultipartUpload",
         "AbortMultipartUpload",
         "PutObject",
+        "PutObjectTagging",
         "CopyObject",
         "UploadPartCopy",
         "DeleteObject",
@@ -68,6 +69,8 @@ def _object_kind(method: str, query: dict[str, str], head: Head) -> str:
         return kinds.get(method) or ("UploadPartCopy" if copies else "UploadPart")
     if "uploads" in query:
         return "CreateMultipartUpload"
+    if "tagging" in query:
+        return {"PUT": "PutObjectTagging", "GET": "GetObjectTagging"}.get(method, method)
     if method == "PUT":
         return "CopyObject" if copies else "PutObject"
     return {"GET": "GetObject", "HEAD": "HeadObject", "DELETE": "DeleteObject"}.get(method, method)

@@ -28,6 +28,7 @@ from sink_job.s3 import (
 )
 from sink_job.s3.checksums import combine_all
 from sink_job.s3.multipart import MultipartCalls
+from sink_job.s3.object_lock import BucketLock
 from sink_job.s3.request_body import Body, ChunkedBody
 
 T = TypeVar("T")
@@ -271,7 +272,13 @@ class SimulatedS3(S3Client):
     # -- uploads -----------------------------------------------------------------------------------------------------
 
     def create_upload(
-        self, key: str, *, content_type: str | None = None, content_encoding: str | None = None, temporary: bool = False
+        self,
+        key: str,
+        *,
+        content_type: str | None = None,
+        content_encoding: str | None = None,
+        temporary: bool = False,
+        locked: bool = True,
     ) -> str:
         return self._call(f"create-upload {key}", lambda: self.store.create_upload(key), writes=True)
 
@@ -310,6 +317,11 @@ class SimulatedS3(S3Client):
         conditional = "/probe/" not in what
         return self._call(what, effect, writes=True, conditional=conditional, copy=copy, tear=tear)
 
+    def tag_offsets(self, key: str, first: int, last: int, count: int) -> None:
+        """Puts the tags of an object in a run with `offset-tags`. It may have been moved away."""
+        if self.store.has_offset_tags:
+            self._call(f"tag {key}", lambda: self.store.tag(key, (first, last, count)), writes=True)
+
     def abort(self, key: str, upload_id: str) -> bool:
         return self._call(f"abort {key} {upload_id}", lambda: self.store.abort(key, upload_id), writes=True)
 
@@ -338,6 +350,9 @@ class SimulatedS3(S3Client):
 
     def keeps_versions(self) -> bool:
         return False
+
+    def bucket_lock(self) -> BucketLock:
+        return BucketLock()
 
 
 class _Completion(MultipartCalls):

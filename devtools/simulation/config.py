@@ -62,6 +62,8 @@ TRAITS = (
     "dead-letter-topic",
     "repairs",
     "skips",
+    "equal-parts",
+    "offset-tags",
 )
 """Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
@@ -75,7 +77,9 @@ which the ledger has a copy, to a driver that reads more records; and the upload
 `dead-letters`: bad records are in dead-letter objects; only with `bad-records`. `dead-letter-topic`: in a topic, too,
 or in the topic alone; only with `dead-letters`, and not with `take-over`. `skips`: each manifest lists records to skip,
 others than the manifest before it. `repairs`: other programs damage visible objects, and `repair` runs beside the
-drivers; only if it is included, so that no seed without it changes, and not with `reset` and `take-over`."""
+drivers; only if it is included, so that no seed without it changes, and not with `reset` and `take-over`.
+`equal-parts`: the store rejects an object whose parts have different sizes, apart from the last.
+`offset-tags`: objects get tags with their offsets."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *CONDITIONAL_FAULTS, *TRAITS)
 
@@ -97,6 +101,8 @@ RARE = {
     "dead-letters": 0.4,
     "repairs": 0.0,
     "skips": 0.25,
+    "equal-parts": 0.2,
+    "offset-tags": 0.2,
 }
 """The probability of a feature; 0.5 for others."""
 
@@ -109,6 +115,8 @@ UNUSUAL = (
     "dead-letters",
     "dead-letter-topic",
     "skips",
+    "equal-parts",
+    "offset-tags",
 )
 """Features that a search for a deliberate defect leaves out, unless the defect is one of them."""
 
@@ -172,6 +180,9 @@ class SimulationConfig:
             manifest["spec"]["s3"]["partSize"] = 60
         if self.has("skips"):
             manifest["spec"].setdefault("errors", {})["skip"] = _skips(self)
+        if self.has("equal-parts"):
+            manifest["spec"]["s3"]["equalParts"] = True
+            manifest["spec"]["s3"]["partSize"] = max(60, manifest["spec"]["s3"]["partSize"])
         if self.has("registry"):
             registry.change_output(manifest["spec"], self.output_rng)
         elif self.has("containers"):

@@ -98,13 +98,18 @@ class DeadLetterAccount:
             }
             if line != expected:
                 return f"{line} is not {expected}"
-        sizes = _parts(body, parsed.s3.part_size)
+        sizes = _equal_parts(body, parsed.s3.part_size) if parsed.s3.equal_parts else _parts(body, parsed.s3.part_size)
         found = [part.size for part in o.parts]
         return None if sizes == found else f"its parts have {found} bytes and not {sizes}"
 
 
 def _lines(body: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in body.splitlines()]
+
+
+def _equal_parts(body: bytes, part_size: int) -> list[int]:
+    """The sizes of the parts if all but the last have the part size."""
+    return [len(body[start : start + part_size]) for start in range(0, len(body), part_size)]
 
 
 def _parts(body: bytes, part_size: int) -> list[int]:

@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import msgspec
 
+from devtools.simulation.client import SimulatedS3
 from devtools.simulation.config import UNUSUAL
 from devtools.simulation.dead_letter_mutations import DEAD_LETTER_MUTATIONS, TOPIC_MUTATIONS
 from devtools.simulation.runner import FailedCase, new_cases, run_case
@@ -31,6 +32,7 @@ from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.round_clock import RoundClock
 from sink_job.coordinator.rounds import Rounds
 from sink_job.coordinator.topic_claims import TopicClaims
+from sink_job.formats import part_assembler
 from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.part_assembler import NewBytes, PartAssembler
 from sink_job.formats.remainder import Remainder
@@ -236,6 +238,42 @@ def row_groups_forgotten() -> Patches:
     return [patch.object(PartAssembler, "take_remainder", take_remainder)]
 
 
+def tagged_after_the_acknowledgement() -> Patches:
+    """Objects get the tags with their offsets after the record that acknowledges them."""
+    original, tag = Committer._acknowledge, SimulatedS3.tag_offsets
+
+    def acknowledge(self: Committer, clock: int, visible: set[str], *rest: Any, **given: Any) -> None:
+        objects = [self.state.pending[key] for key in visible]
+        original(self, clock, visible, *rest, **given)
+        for o in objects:
+            tag(self.s3, o.key, o.first, o.last, o.offsets.count)  # type: ignore[arg-type]
+
+    return [
+        patch.object(SimulatedS3, "tag_offsets", lambda self, *given: None),
+        patch.object(Committer, "_acknowledge", acknowledge),
+    ]
+
+
+def parts_end_with_rows() -> Patches:
+    """With equalParts a part ends at the end of a row."""
+
+    def assembler(**given: Any) -> PartAssembler:
+        return PartAssembler(**{**given, "equal_parts": False})
+
+    return [patch.object(object_writer, "PartAssembler", assembler)]
+
+
+def bytes_behind_a_part_forgotten() -> Patches:
+    """With equalParts the bytes of a record behind the end of a part are lost."""
+    original = part_assembler._cut
+
+    def cut(*given: Any) -> Iterator[Any]:
+        *parts, _ = original(*given)
+        yield from (*parts, [])
+
+    return [patch.object(part_assembler, "_cut", cut)]
+
+
 def blocks_depend_on_tasks() -> Patches:
     """Each task ends blocks at another size: the records are right, the bytes are not."""
     original, sizes = ContainerSchemas.encoder, itertools.cycle((1, 150, 1 << 30))
@@ -402,6 +440,9 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         offsets_of_row_groups_forgotten,
         row_groups_forgotten,
         blocks_depend_on_tasks,
+        tagged_after_the_acknowledgement,
+        parts_end_with_rows,
+        bytes_behind_a_part_forgotten,
         repeated_completion_not_confirmed,
         inherited_completion_not_confirmed,
         unusable_upload_not_aborted,
@@ -440,6 +481,9 @@ INCLUDE = {
     "offsets_of_row_groups_forgotten": ("containers",),
     "row_groups_forgotten": ("containers",),
     "blocks_depend_on_tasks": ("containers",),
+    "tagged_after_the_acknowledgement": ("offset-tags",),
+    "parts_end_with_rows": ("equal-parts",),
+    "bytes_behind_a_part_forgotten": ("equal-parts",),
     "repeated_completion_not_confirmed": ("torn-completion",),
     "inherited_completion_not_confirmed": ("torn-completion",),
     "unusable_upload_not_aborted": ("late-conflict", "eager-reader"),

@@ -27,6 +27,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.dead_letter_topic import DeadLetter
 from sink_job.ledger.state import ClosedObject, LedgerState, Record, without_audit
 from sink_job.ledger.transitions import apply
+from sink_job.partitioning.object_keys import is_temporary
 from sink_job.records.batch import DEAD_LETTERS as PATH
 
 _MARK = re.compile(r"generation ([0-9]+), ledger s3://.+")
@@ -110,6 +111,7 @@ class Oracle:
         self.stale: set[str] = set()
         self.registered: RegisteredObjects | None = None  # with a registry
         self.successors: Successors | None = None  # if other sinks take over
+        self.tags: dict[str, tuple[int, int, int]] | None = None  # with offsetTags
         self.deceived: set[str] = set()  # drivers that the registry has given another schema than before
         self.visible: dict[str, Visible] = {}
         self.acknowledged: set[str] = set()
@@ -277,6 +279,7 @@ class Oracle:
         for o in record.closed:
             self.named[o.key] = generation.number
             self._closed[o.key] = o, account
+        self._expect_tags(record)
         self.acknowledged.update(record.acknowledged)
 
     def _skips(self, generation: Generation, tp: TopicPartition, skipped: Sequence[int]) -> None:
@@ -285,6 +288,15 @@ class Oracle:
         if wrong:
             self.fail(Violation("skipped", f"offsets {wrong} of {tp} are skipped, and in an object or not listed"))
         generation.skipped[tp].update(skipped)
+
+    def _expect_tags(self, record: Record) -> None:
+        """An object has the tags with its offsets before a record acknowledges it (P5)."""
+        for key in record.acknowledged if self.tags is not None else ():
+            o = self._closed[key][0]
+            expected = (o.first, o.last, o.offsets.count)
+            if self.tags is not None and not is_temporary(o.path, key) and self.tags.get(key) != expected:
+                message = f"record {record.number} acknowledges {key}, whose tags are {self.tags.get(key)}"
+                self.fail(Violation("tags", f"{message} and not {expected}"))
 
     def writes(self, attempt: str, what: str) -> None:
         """Checks a change of the bucket: never by a driver whose claim has a dropped number (P4), or whose ledger was

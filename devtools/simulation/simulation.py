@@ -77,6 +77,10 @@ class Simulation:
         self.store.on_put, self.store.on_complete = self.oracle.put, self.oracle.completed
         self.store.on_abort, self.store.on_delete = self._aborts, self._deletes
         self.store.lenient = config.has("lenient-store")
+        self.store.equal_parts = config.has("equal-parts")
+        self.store.has_offset_tags = config.has("offset-tags")
+        if self.store.has_offset_tags:
+            self.oracle.tags = self.store.tags
         if config.has("foreign-etags"):
             self.store.foreign_etags = lambda: f'"{self.rng.getrandbits(128):032x}"'
         self.echoes: list[tuple[int, str, Callable[[], object]]] = []

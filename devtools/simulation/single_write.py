@@ -80,7 +80,13 @@ class SingleWrite:
         (rows,) = row_slices(prepared, [RowSelection(schema, slice(0, len(values)))])
         with SpillPool(1 << 30) as pool:
             encoder = pipeline.object_encoder(key, tp.topic, schema)
-            assembler = PartAssembler(part_size=pipeline.object_settings.s3.part_size, encoder=encoder, spool=pool)
+            settings_of_keys = pipeline.object_settings.s3
+            assembler = PartAssembler(
+                part_size=settings_of_keys.part_size,
+                equal_parts=settings_of_keys.equal_parts,
+                encoder=encoder,
+                spool=pool,
+            )
             return [bytes(part) for part in (*assembler.append(rows.data, rows.ends), *assembler.finish())]
 
     def _pipeline(self, settings: str) -> RecordPipeline:

@@ -58,6 +58,11 @@ class SimulatedStore:
         """Keys and numbers of all parts that were ever uploaded."""
         self.foreign_etags: Callable[[], str] | None = None
         self.lenient = False
+        self.has_offset_tags = False
+        self.tags: dict[str, tuple[int, int, int]] = {}
+        """The tags of objects: first and last offset, and number of records."""
+        self.equal_parts = False
+        """Whether a completion needs parts of one size, apart from a smaller last one (Cloudflare R2)."""
         self.on_put: Callable[[str, bytes], None] = lambda key, body: None
         self.on_complete: Callable[[str, bytes], None] = lambda key, body: None
         self.on_create: Callable[[str], None] = lambda upload_id: None
@@ -190,6 +195,10 @@ class SimulatedStore:
                 raise InvalidPart(f"{key}: part {part.number} is another one", key, "InvalidPart")
             if index < len(parts) and stored[0].size < self._min_part:
                 raise EntityTooSmall(f"{key}: part {part.number} is too small", key, "EntityTooSmall")
+        if self.equal_parts:
+            first, *others, last = [parts[0].size, *(part.size for part in parts)]
+            if any(size != first for size in others) or last > first:
+                raise InvalidPart(f"{key}: all parts but the last must have one size", key, "InvalidPart")
 
     def abort(self, key: str, upload_id: str) -> bool:
         found = self.uploads.get(upload_id)
@@ -202,6 +211,9 @@ class SimulatedStore:
     def list_uploads(self, prefix: str) -> list[Upload]:
         found = [Upload(u.key, upload_id, u.at) for upload_id, u in self.uploads.items() if u.key.startswith(prefix)]
         return sorted(found, key=lambda upload: upload.key)
+
+    def tag(self, key: str, tags: tuple[int, int, int]) -> None:
+        self.tags[key] = tags
 
     # -- helpers -----------------------------------------------------------------------------------------------------
 

@@ -132,6 +132,20 @@ class CannedAcl(StrEnum):
         return re.sub(r"(?<!^)(?=[A-Z])", "-", self.value).lower()
 
 
+class TagErrors(StrEnum):
+    """What happens if an object gets no tags."""
+
+    IGNORE = "Ignore"
+    FAIL = "Fail"
+
+
+class LockMode(StrEnum):
+    """The modes of a retention of S3."""
+
+    GOVERNANCE = "Governance"
+    COMPLIANCE = "Compliance"
+
+
 class EncryptionType(StrEnum):
     """How S3 encrypts what it stores."""
 
@@ -145,6 +159,8 @@ class EncryptionType(StrEnum):
         return {"Aes256": "AES256", "Kms": "aws:kms", "KmsDsse": "aws:kms:dsse"}[self.value]
 
 
+OFFSET_TAGS: Final = ("startOffset", "endOffset", "recordCount")
+"""The keys of the tags with offsets, as the S3 sink of Kafka Connect writes them."""
 _STORAGE_CLASSES: Final = {
     StorageClass.STANDARD: "STANDARD",
     StorageClass.STANDARD_IA: "STANDARD_IA",

@@ -22,17 +22,22 @@ ATTEMPTS_S: Final = 15.0
 
 DESCRIPTION: Final = """\
 Checks whether a sink can use the bucket of SINK.yaml or of --bucket. Every sink
-runs the first three checks when it starts, and stops if one of them fails.
+runs the first four checks when it starts, and stops if one of them fails.
 
   access              the bucket exists and the credentials, or the role that is
                       assumed with them, may list it
   clock               the clocks of host and store are at most 5 minutes apart
+  object lock         the bucket has no default retention, which would lock the
+                      ledger; with objectLock, an upload with it can be started
   conditional writes  a put and a completed upload do not replace an object
-  multipart upload    an object with parts of different sizes is stored
+  multipart upload    an object with parts of different sizes is stored, or with
+                      parts of one size (equalParts); without that field the
+                      check reports whether the store needs it
   encryption          a put and a completed upload are encrypted as the manifest
                       has it, and can be read (only with encryption)
   object attributes   storageClass, acl and tags are accepted, and storageClass
                       and tags applied (only if the manifest has one of them)
+  offset tags         an object gets tags with its offsets (only with offsetTags)
   checksums           a part with a wrong CRC64NVME checksum is rejected
   lifecycle rules     the bucket's rules do not remove uploads or the ledger
 
@@ -107,6 +112,9 @@ def run(args: argparse.Namespace) -> int:
         lambda: time.time_ns() // 1_000_000,
         has_attributes=bool(settings.attributes),
         has_encryption=bool(settings.encryption),
+        equal_parts=sink.spec.s3.equal_parts,
+        has_lock=settings.lock is not None,
+        offset_tags=sink.spec.s3.on_tag_error if settings.offset_tags else None,
     )
     where = f"{s3.url}/{prefix} at {settings.endpoint or 'Amazon S3'}"
     if args.output == "json":

@@ -14,7 +14,8 @@ from typing import Final
 
 import msgspec
 
-from sink_job.api.errors import AccessDenied, SinkError, UnsupportedStore
+from sink_job.api.aws_types import TagErrors
+from sink_job.api.errors import AccessDenied, ConfigurationError, SinkError, UnsupportedStore
 from sink_job.ledger.clocks import checked_now
 from sink_job.s3 import (
     ChecksumMismatch,
@@ -26,11 +27,14 @@ from sink_job.s3 import (
     lifecycle_warning,
     probe,
     probe_encryption,
+    probe_object_lock,
 )
 from sink_job.s3.checksums import combine_all, crc64nvme
 
 PART_SIZES: Final = (5 << 20, 6 << 20, 1)
 """Sizes of the uploaded parts in bytes. The first two are at least S3's minimum."""
+EQUAL_PART_SIZES: Final = (5 << 20, 5 << 20, 1)
+"""The same, with spec.s3.equalParts."""
 
 _IN_TRANSIT: Final = (
     "{url}: the store accepted a part with a wrong CRC64NVME checksum, so it does not detect damage in transit. Use a "
@@ -77,30 +81,39 @@ def check_store(
     *,
     has_attributes: bool = False,
     has_encryption: bool = False,
+    equal_parts: bool = False,
+    offset_tags: TagErrors | None = None,
+    has_lock: bool = False,
 ) -> Iterator[Check]:
     """Runs all checks on the bucket of `s3`, below `prefix` (ends with `/`), and yields each result. `has_attributes`:
-    objects have a storage class, an ACL or tags. `has_encryption`: the settings have an encryption.
+    objects have a storage class, an ACL or tags. `has_encryption`: the settings have an encryption. `equal_parts`: they
+    have equalParts. `offset_tags`: onTagError, if they have offsetTags. `has_lock`:
+    they have an objectLock.
 
-    `host_clock` returns ms since 1970-01-01 UTC. Without access, the other checks are skipped. Uploads 11 MiB. A
+    `host_clock` returns ms since 1970-01-01 UTC. Without access, and in a bucket that would lock the files of
+    the checks, the later ones are skipped. Uploads 10 MiB, or 11
+    MiB without equalParts, and 10 more if the store needs it. A
     SinkError is a result; other errors are raised.
     """
     checks: Sequence[tuple[str, Callable[[], Sequence[str]]]] = (
         ("access", lambda: _access(s3)),
         ("clock", lambda: _clock(s3, host_clock)),
+        ("object lock", lambda: _object_lock(s3, _key(prefix), has_lock)),
         ("conditional writes", lambda: _conditional_writes(s3, prefix)),
-        ("multipart upload", lambda: _multipart_upload(s3, _key(prefix))),
+        ("multipart upload", lambda: _multipart_upload(s3, prefix, equal_parts)),
         *((("encryption", lambda: _encryption(s3, prefix)),) if has_encryption else ()),
         *((("object attributes", lambda: _attributes(s3, _key(prefix))),) if has_attributes else ()),
+        *((("offset tags", lambda: _offset_tags(s3, _key(prefix), offset_tags)),) if offset_tags else ()),
         ("checksums", lambda: _checksums(s3, _key(prefix))),
         ("lifecycle rules", lambda: _lifecycle_rules(s3, prefix)),
     )
-    has_access = True
+    may_write = True
     for name, check in checks:
-        if not has_access:
+        if not may_write:
             yield Check(name, Outcome.SKIPPED)
             continue
         result = _result(name, check)
-        has_access = name != "access" or result.outcome is not Outcome.FAILED
+        may_write = name not in ("access", "object lock") or result.outcome is not Outcome.FAILED
         yield result
 
 
@@ -136,15 +149,50 @@ def _conditional_writes(s3: S3Client, prefix: str) -> Sequence[str]:
     return ()
 
 
-def _multipart_upload(s3: S3Client, key: str) -> Sequence[str]:
-    """Uploads an object with parts of different sizes. It must have their total size and combined checksum."""
-    upload = s3.create_upload(key)
+def _multipart_upload(s3: S3Client, prefix: str, equal_parts: bool) -> Sequence[str]:
+    """Uploads an object as a sink does: with parts of different sizes, or with `equal_parts`."""
+    if equal_parts:
+        return _upload_parts(s3, _key(prefix), EQUAL_PART_SIZES)
     try:
-        parts = [s3.upload_part(key, upload, number, bytes(size)) for number, size in enumerate(PART_SIZES, start=1)]
+        return _upload_parts(s3, _key(prefix), PART_SIZES)
+    except _PartsRejected as error:
+        with suppress(_PartsRejected):
+            _upload_parts(s3, _key(prefix), EQUAL_PART_SIZES)
+            raise UnsupportedStore(
+                f"{s3.url}: the store needs parts of one size: {error.answer}. Set spec.s3.equalParts: true"
+            ) from None
+        raise
+
+
+def _object_lock(s3: S3Client, key: str, has_lock: bool) -> Sequence[str]:
+    """Checks the bucket, and starts an upload with the lock. It is not completed: the object could not be deleted."""
+    advice = probe_object_lock(s3, is_required=has_lock)
+    if has_lock:
+        upload = s3.create_upload(key)
+        try:
+            s3.upload_part(key, upload, 1, b"locked")
+        finally:
+            s3.abort(key, upload)
+    return () if advice is None else (advice,)
+
+
+class _PartsRejected(UnsupportedStore):
+    """The store rejects an object because of the sizes of its parts. `answer`: what it says."""
+
+    def __init__(self, url: str, answer: str) -> None:
+        super().__init__(f"{url}: the store rejects an object of three parts: {answer}. Use another store")
+        self.answer = answer
+
+
+def _upload_parts(s3: S3Client, key: str, sizes: Sequence[int]) -> Sequence[str]:
+    """Uploads an object with parts of these sizes. It must have their total size and combined checksum."""
+    upload = s3.create_upload(key, temporary=True)
+    try:
+        parts = [s3.upload_part(key, upload, number, bytes(size)) for number, size in enumerate(sizes, start=1)]
         _complete(s3, key, upload, parts)
         stored = s3.head(key)
         expected = combine_all((part.crc, part.size) for part in parts)
-        if stored is None or stored.size != sum(PART_SIZES) or stored.crc64nvme not in (None, expected):
+        if stored is None or stored.size != sum(sizes) or stored.crc64nvme not in (None, expected):
             raise UnsupportedStore(
                 f"{s3.url}: an object of {len(parts)} parts does not have their size and checksum. Use another store"
             )
@@ -160,8 +208,8 @@ def _encryption(s3: S3Client, prefix: str) -> Sequence[str]:
 
 
 def _attributes(s3: S3Client, key: str) -> Sequence[str]:
-    """Uploads an object with its attributes, and asks for them."""
-    upload = s3.create_upload(key)
+    """Uploads an object with its attributes, except a lock, and asks for them."""
+    upload = s3.create_upload(key, locked=False)
     try:
         _complete(s3, key, upload, [s3.upload_part(key, upload, 1, b"attributes")])
         ignored = s3.ignored_attributes(key)
@@ -175,20 +223,42 @@ def _attributes(s3: S3Client, key: str) -> Sequence[str]:
     return [f"{s3.url}: the store ignores spec.s3.{field}: remove it, or use another store" for field in ignored]
 
 
+def _offset_tags(s3: S3Client, key: str, errors: TagErrors | None) -> Sequence[str]:
+    """Uploads an object, puts tags with its offsets, and asks for them. An error is a warning with `Ignore`."""
+    upload = s3.create_upload(key, temporary=True)
+    try:
+        _complete(s3, key, upload, [s3.upload_part(key, upload, 1, b"tags")])
+        s3.put_offset_tags(key, 0, 1, 2)
+    except ConfigurationError as error:
+        if errors is not TagErrors.IGNORE:
+            raise
+        return (f"{error}. Objects get no tags with their offsets (onTagError: Ignore)",)
+    else:
+        return _unkept_tags(s3, key)
+    finally:
+        s3.abort(key, upload)
+        s3.delete([key])
+
+
+def _unkept_tags(s3: S3Client, key: str) -> Sequence[str]:
+    try:
+        is_kept = s3.has_offset_tags(key, 0, 1, 2)
+    except AccessDenied:
+        return (_UNREADABLE_TAGS.format(url=s3.url),)
+    return () if is_kept else (f"{s3.url}: the store ignores spec.s3.offsetTags: remove it, or use another store",)
+
+
 def _complete(s3: S3Client, key: str, upload: str, parts: Sequence[UploadedPart]) -> None:
     try:
         with suppress(PreconditionFailed):  # the first attempt succeeded, but its response was lost
             s3.complete(key, upload, parts)
     except (InvalidPart, EntityTooSmall) as error:
-        raise UnsupportedStore(
-            f"{s3.url}: the store rejects an object whose parts have different sizes: {error}. s3sink ends a part at "
-            "the end of a record, so sizes differ. Use another store"
-        ) from None
+        raise _PartsRejected(s3.url, str(error)) from None
 
 
 def _checksums(s3: S3Client, key: str) -> Sequence[str]:
     """Uploads a part with a wrong checksum. The store must reject it."""
-    upload = s3.create_upload(key)
+    upload = s3.create_upload(key, temporary=True)
     try:
         s3.upload_part(key, upload, 1, b"some bytes", crc64nvme(b"other bytes"))
     except ChecksumMismatch:

@@ -89,7 +89,7 @@ def _verify(sink: Sink, secrets: Mapping[str, Path], *, deep: bool, removed_befo
     from sink_job.verify.evidence import collect_evidence
 
     logs.set_up("text")
-    settings = S3Settings.of(sink.spec, secrets)
+    settings = S3Settings.of(sink.spec, secrets, reads_only=True)
     properties = KafkaProperties.of(sink.spec.kafka, secrets)
     s3 = connect(settings)
     s3.check_access()

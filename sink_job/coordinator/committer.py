@@ -145,7 +145,7 @@ class Committer:
         else:
             raise TransientError(
                 f"uploads to s3://{self.s3.bucket} disappear while they are written "
-                f"({MAX_REBUILD_ATTEMPTS} times in a row)"
+                f"({MAX_REBUILD_ATTEMPTS} times in a row), or the store rejects their parts: run s3sink check-store"
             )
         if visible:
             if self._dead_letters is not None:

@@ -28,7 +28,7 @@ from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import ownership_checked_first, take_over
 from sink_job.ledger.transitions import diff
-from sink_job.s3 import S3Client, connect, lifecycle_warning, probe, probe_encryption
+from sink_job.s3 import S3Client, connect, lifecycle_warning, probe, probe_encryption, probe_object_lock
 
 _log = logging.getLogger(__name__)
 
@@ -105,6 +105,10 @@ class Coordinator:
             deleted = ownership.deleted_ledger_warning(self._ledger.url, self.sink.group_id, metadata)
             if deleted:
                 _log.warning("%s", deleted)
+        wants_lock = self.sink.spec.s3.object_lock is not None
+        unknown_lock = probe_object_lock(self._s3, is_required=wants_lock)
+        if unknown_lock:
+            _log.log(logging.WARNING if wants_lock else logging.INFO, "%s", unknown_lock)
         probe(self._s3, self._root)
         if self.sink.spec.s3.encryption is not None:
             probe_encryption(self._s3, self._root)

@@ -1,7 +1,8 @@
 """Assembles an object's rows into parts. The end of a part depends on the records and the settings alone (P3).
 
-A part ends at the first block end at or past the part size; in a container, whose blocks can be larger than parts, at
-exactly the part size.
+A part ends at the first block end at or past the part size; in a container, whose blocks can be larger than parts, and
+with `equal_parts`, at exactly the part size. Then a part may end inside a record or a block, and the remainder begins
+there.
 
 A `PartAssembler` serves one object in one task attempt. It may start in the middle of the object, with the staged bytes
 of earlier rounds (`StagedPrefix`). Their size counts at once. They are read only when a part or a block needs them, so
@@ -70,6 +71,25 @@ class PartBody(tuple[bytes | memoryview, ...]):
         return cls([*body, b"".join(small)] if small else body)
 
 
+def _cut(chunks: Iterable[bytes | memoryview], size: int) -> Iterator[list[bytes | memoryview]]:
+    """The chunks in groups of exactly `size` bytes. The last group has fewer bytes, or none.
+
+    >>> [b"".join(group) for group in _cut([b"abc", b"defg"], 3)]
+    [b'abc', b'def', b'g']
+    """
+    group: list[bytes | memoryview] = []
+    missing = size
+    for chunk in chunks:
+        rest = memoryview(chunk)
+        while len(rest) >= missing:
+            yield [*group, rest[:missing]]
+            group, rest, missing = [], rest[missing:], size
+        if rest:
+            group.append(rest)
+            missing -= len(rest)
+    yield group
+
+
 class NewBytes(NamedTuple):
     """Bytes of a round. `keeps_staged`: whether the staged bytes of earlier rounds still precede them."""
 
@@ -84,7 +104,8 @@ NOTHING_STAGED = Remainder(NOTHING, NOTHING, NOTHING)
 class PartAssembler:
     """Assembles the rows of one object into parts.
 
-    `staged` is the remainder of earlier rounds. `position` is the size of their parts in bytes.
+    `staged` is the remainder of earlier rounds. `position` is the size of their parts in bytes. `equal_parts`: all
+    parts but the last have exactly `part_size` bytes.
     """
 
     def __init__(
@@ -95,8 +116,10 @@ class PartAssembler:
         spool: SpillPool,
         staged: Remainder[StagedPrefix] = NOTHING_STAGED,
         position: int = 0,
+        equal_parts: bool = False,
     ) -> None:
         self._part_size = part_size
+        self._equal_parts = equal_parts or encoder.is_container
         self._encoder = encoder
         self._position = position
         self._pending = staged.map(lambda prefix: _Pending(spool.hold(), prefix))
@@ -142,15 +165,15 @@ class PartAssembler:
     def _full_parts(self) -> Iterator[PartBody]:
         if self._blocks.size < self._part_size:
             return
-        if not self._encoder.is_container:
+        if not self._equal_parts:
             self._position += self._blocks.size
             yield PartBody.of(self._blocks.take_chunks())
             return
-        data, part = memoryview(self._blocks.take()), self._part_size
-        for start in range(0, len(data) - part + 1, part):
-            self._position += part
-            yield PartBody([data[start : start + part]])
-        self._blocks.buffer.add(bytes(data[len(data) // part * part :]))
+        *parts, rest = _cut(self._blocks.take_chunks(), self._part_size)
+        self._blocks.buffer.add(b"".join(rest))  # a copy: a view would keep a whole block in memory
+        for part in parts:
+            self._position += self._part_size
+            yield PartBody.of(part)
 
     def finish(self) -> Iterator[PartBody]:
         """Yields the last parts; none if the records filled the parts exactly."""

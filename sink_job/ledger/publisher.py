@@ -13,6 +13,7 @@ from enum import Enum, auto
 from sink_job.api.errors import ObjectConflict
 from sink_job.ledger.state import ClosedObject
 from sink_job.ledger.stored_object import compare_stored
+from sink_job.partitioning.object_keys import is_temporary
 from sink_job.s3 import (
     ChecksumMismatch,
     Conflict,
@@ -53,7 +54,14 @@ def publish_all(
 
 
 def publish(s3: S3Client, o: ClosedObject, was_tried: bool = False) -> PublishOutcome:
-    """Completes one object; see `publish_all`."""
+    """Completes one object; see `publish_all`. Before it counts as visible, it has the tags with its offsets."""
+    outcome = _complete(s3, o, was_tried)
+    if outcome is PublishOutcome.VISIBLE and not is_temporary(o.path, o.key):
+        s3.tag_offsets(o.key, o.first, o.last, o.offsets.count)
+    return outcome
+
+
+def _complete(s3: S3Client, o: ClosedObject, was_tried: bool) -> PublishOutcome:
     try:
         s3.complete(o.key, o.upload, [UploadedPart(p.number, p.etag, p.crc, p.size) for p in o.parts], o.crc)
     except PreconditionFailed:

@@ -8,7 +8,7 @@ from sink_job.migrate.table import KeyRow, Treatment, ValueForm, different, fiel
 
 _CLIENT = "the client properties of the sink's consumer"
 _RETRIES = "requests are tried again for `s3.retryFor`, by default two minutes"
-_TAGS = "objects get the tags of `s3.object.tagging.key.value.pairs`, and none with offsets and the number of records"
+_TAGS = "the tags `startOffset`, `endOffset` and `recordCount`, put before the offsets are committed"
 _PROXY = "names a secret"
 _ROLE = (
     "`arn`, `externalId` and `sessionName`, with the provider `AwsAssumeRoleCredentialsProvider`; assumed with "
@@ -163,9 +163,11 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
     *without_effect("s3.part.retries s3.retry.backoff.ms retry.backoff.ms", _RETRIES),
     *without_effect("s3.elastic.buffer.enable s3.elastic.buffer.init.capacity", "memory is bounded"),
     *without_effect("s3.http.send.expect.continue", "no effect on objects"),
-    *different("s3.object.tagging", _TAGS, default="false"),
+    field("s3.object.tagging", "s3.offsetTags", ValueForm.BOOLEAN, _TAGS),
     field("s3.object.tagging.key.value.pairs", "s3.tags", ValueForm.SPECIAL, "only with `s3.object.tagging=true`"),
-    *without_effect("s3.object.behavior.on.tagging.error", "only with `s3.object.tagging`"),
+    field(
+        "s3.object.behavior.on.tagging.error", "s3.onTagError", ValueForm.CHOICE, "only with `s3.object.tagging=true`"
+    ),
     field("s3.acl.canned", "s3.acl", ValueForm.CHOICE),
     field("s3.ssea.name", "s3.encryption.type", ValueForm.CHOICE),
     field("s3.sse.kms.key.id", "s3.encryption.kmsKey", ValueForm.SPECIAL, "with `s3.ssea.name=aws:kms`"),

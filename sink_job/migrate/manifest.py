@@ -62,6 +62,8 @@ ORDER: Final = [
     "s3.encryption",
     "s3.acl",
     "s3.tags",
+    "s3.offsetTags",
+    "s3.onTagError",
     "s3.topicsDir",
     "s3.directoryDelimiter",
     "s3.fileDelimiter",

@@ -7,8 +7,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from sink_job.api.aws_types import (
+    OFFSET_TAGS,
     CannedAcl,
     EncryptionType,
+    TagErrors,
     check_external_id,
     check_kms_key,
     check_proxy_url,
@@ -19,7 +21,7 @@ from sink_job.api.aws_types import (
 )
 from sink_job.migrate.draft import Draft
 from sink_job.migrate.secret_plan import SecretPlan
-from sink_job.migrate.values import parse_choice, parse_list, simple_name
+from sink_job.migrate.values import parse_boolean, parse_choice, parse_list, simple_name
 
 _ID, _SECRET = "aws.access.key.id", "aws.secret.access.key"
 _KEYS: Final = {"AWS_ACCESS_KEY_ID": _ID, "AWS_SECRET_ACCESS_KEY": _SECRET}
@@ -39,8 +41,9 @@ _DEFAULT_CHAIN: Final = (
 )
 _ENCRYPTIONS: Final = {each.s3_name.lower(): each.value for each in EncryptionType}
 _ACLS: Final = {acl.s3_name: acl.value for acl in CannedAcl}
-_MAX_TAGS: Final = 10
-"""S3's maximum for an object."""
+_TAG_ERRORS: Final = {each.value.lower(): each.value for each in TagErrors}
+_MAX_TAGS: Final = 7
+"""S3's maximum for an object, without the three with its offsets."""
 _PROXY_URL: Final = "s3.proxy.url"
 _PROXY_LOGIN: Final = {"username": "s3.proxy.user", "password": "s3.proxy.password"}
 _ROLE_PROVIDER: Final = "AwsAssumeRoleCredentialsProvider"
@@ -129,18 +132,26 @@ def convert_encryption(draft: Draft) -> None:
 
 
 def convert_attributes(draft: Draft) -> None:
-    """Sets `s3.acl` and `s3.tags`."""
+    """Sets `s3.acl`, `s3.tags`, `s3.offsetTags` and `s3.onTagError`."""
     key = "s3.acl.canned"
     acl = draft.parsed(key, lambda text: parse_choice(text, _ACLS)) if draft.text(key) else None
     if acl is not None:
         draft.put("s3.acl", acl, key)
-    pairs, switch = "s3.object.tagging.key.value.pairs", draft.settings.get("s3.object.tagging", "")
-    if not draft.text(pairs):
+    switch, pairs, errors = (
+        "s3.object.tagging",
+        "s3.object.tagging.key.value.pairs",
+        "s3.object.behavior.on.tagging.error",
+    )
+    if not draft.parsed(switch, parse_boolean):
+        for each in (pairs, errors):
+            if draft.text(each):
+                draft.left_out(each, f"has no effect without {switch}=true")
         return
-    if switch.strip().lower() != "true":
-        draft.left_out(pairs, "has no effect without s3.object.tagging=true")
-        return
-    tags = draft.parsed(pairs, _tags)
+    draft.put("s3.offsetTags", True, switch)
+    on_error = draft.parsed(errors, lambda text: parse_choice(text, _TAG_ERRORS)) if draft.text(errors) else None
+    if on_error is not None and on_error != TagErrors.IGNORE:
+        draft.put("s3.onTagError", on_error, errors)
+    tags = draft.parsed(pairs, _tags) if draft.text(pairs) else None
     if tags:
         draft.put("s3.tags", tags, pairs)
 
@@ -151,6 +162,8 @@ def _tags(text: str) -> dict[str, str]:
     for key, value in tags.items():
         check_tag_key(key)
         check_tag_value(value)
+        if key in OFFSET_TAGS:
+            raise ValueError(f"has the tag {key}, which is one of s3.object.tagging")
     if len(tags) > _MAX_TAGS:
         raise ValueError(f"has more than {_MAX_TAGS} tags")
     return tags

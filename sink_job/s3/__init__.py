@@ -21,7 +21,13 @@ from sink_job.s3.objects import Head, Listed, PutResult
 from sink_job.s3.request_metrics import RequestMetrics, Usage
 from sink_job.s3.session import load_service_descriptions
 from sink_job.s3.settings import S3Settings
-from sink_job.s3.store_probe import lifecycle_warning, probe, probe_encryption, probe_replacement
+from sink_job.s3.store_probe import (
+    lifecycle_warning,
+    probe,
+    probe_encryption,
+    probe_object_lock,
+    probe_replacement,
+)
 from sink_job.s3.versions import Version
 
 __all__ = [
@@ -49,5 +55,6 @@ __all__ = [
     "load_service_descriptions",
     "probe",
     "probe_encryption",
+    "probe_object_lock",
     "probe_replacement",
 ]

@@ -1,4 +1,4 @@
-"""Requests about the bucket itself: access, the store's clock, lifecycle rules and versioning."""
+"""Requests about the bucket itself: access, the store's clock, lifecycle rules, versioning and Object Lock."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -8,6 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from sink_job.s3.object_lock import NO_CONFIGURATION, BucketLock
 from sink_job.s3.transport import Transport
 
 __all__ = ["BucketCalls", "date_ms", "millis"]
@@ -64,6 +65,20 @@ class BucketCalls:
             return rules
 
         return self._transport.persist("get_bucket_lifecycle_configuration", None, attempt)
+
+    def bucket_lock(self) -> BucketLock:
+        """Object Lock of the bucket. Also raises AccessDenied without s3:GetBucketObjectLockConfiguration."""
+
+        def attempt(again: bool) -> BucketLock:
+            try:
+                answer = self._transport.once("get_object_lock_configuration", key=None, again=again)
+            except ClientError as error:
+                if error.response["Error"]["Code"] in NO_CONFIGURATION:
+                    return BucketLock()
+                raise
+            return BucketLock.of(answer.get("ObjectLockConfiguration", {}))
+
+        return self._transport.persist("get_object_lock_configuration", None, attempt)
 
     def keeps_versions(self) -> bool:
         """Whether versioning is enabled for the bucket."""

@@ -11,13 +11,14 @@ from sink_job.s3.multipart import MultipartCalls
 from sink_job.s3.objects import ObjectCalls
 from sink_job.s3.request_metrics import RequestMetrics
 from sink_job.s3.settings import S3Settings
+from sink_job.s3.tagging import TaggingCalls
 from sink_job.s3.transport import Transport
 from sink_job.s3.versions import VersionCalls
 
 __all__ = ["S3Client", "connect"]
 
 
-class S3Client(ObjectCalls, VersionCalls, MultipartCalls):
+class S3Client(ObjectCalls, VersionCalls, MultipartCalls, TaggingCalls):
     """The requests that the protocol needs, for one bucket. Each is retried with exponential backoff and jitter.
     Thread-safe."""
 

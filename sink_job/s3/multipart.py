@@ -14,6 +14,7 @@ from botocore.parsers import ResponseParserError
 from sink_job.s3 import checksums
 from sink_job.s3.bucket import millis
 from sink_job.s3.errors import NoSuchUpload, NotFound
+from sink_job.s3.object_lock import lock_parameters
 from sink_job.s3.request_body import Body, ChunkedBody
 from sink_job.s3.transport import Transport
 
@@ -55,12 +56,19 @@ class MultipartCalls:
         content_type: str | None = None,
         content_encoding: str | None = None,
         temporary: bool = False,
+        locked: bool = True,
     ) -> str:
         """Starts an upload of an object, and returns its id. It has the attributes of the settings unless it is
-        `temporary`. After a lost reply an upload with an unknown id remains in the store."""
-        headers: dict[str, Any] = {"ContentType": content_type, "ContentEncoding": content_encoding}
+        `temporary`, and their lock if it is also `locked`. After a lost reply an upload with an unknown id remains
+        in the store."""
         settings = self._transport.settings
+        headers: dict[str, Any] = {
+            "ContentType": content_type,
+            "ContentEncoding": content_encoding,
+            "ACL": settings.acl,
+        }
         headers.update((*(() if temporary else settings.attributes), *settings.encryption))
+        headers.update({} if temporary or not locked else lock_parameters(settings.lock))
         answer = self._transport.call(
             "create_multipart_upload",
             key=key,

@@ -75,6 +75,8 @@ class ObjectCalls(BucketCalls):
         content = ChunkedBody(body)
         params: dict[str, Any] = {"ChecksumCRC64NVME": checksums.b64(content.crc64nvme())}
         params.update(self._transport.settings.encryption)
+        if self._transport.settings.acl is not None:
+            params["ACL"] = self._transport.settings.acl
         if only_if_absent:
             params["IfNoneMatch"] = "*"
         if if_match is not None:

@@ -22,7 +22,12 @@ OBJECT_ACTIONS: Final = (
     "s3:ListMultipartUploadParts",
 )
 LIST_ACTIONS: Final = ("s3:ListBucket", "s3:ListBucketVersions")
-BUCKET_ACTIONS: Final = ("s3:ListBucketMultipartUploads", "s3:GetLifecycleConfiguration", "s3:GetBucketVersioning")
+BUCKET_ACTIONS: Final = (
+    "s3:ListBucketMultipartUploads",
+    "s3:GetLifecycleConfiguration",
+    "s3:GetBucketVersioning",
+    "s3:GetBucketObjectLockConfiguration",
+)
 """The condition `s3:prefix` is not a key of ListBucketMultipartUploads: it would deny the request."""
 KEY_ACTIONS: Final = ("kms:GenerateDataKey", "kms:Decrypt")
 
@@ -56,6 +61,18 @@ def session_policy(role_arn: str, bucket: str, prefixes: Sequence[str], more: Se
             "spec.s3.topicsDir or spec.errors.deadLetters.prefix, in which letters beyond ASCII count as six"
         )
     return policy
+
+
+def read_policy(role_arn: str, bucket: str) -> str:
+    """The policy of a command that only reads `bucket`: all of it, since objects can be below the prefixes of earlier
+    settings."""
+    where = f"arn:{role_arn.split(':', 2)[1]}:s3:::{bucket}"
+    statements = [
+        {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": f"{where}/*"},
+        {"Effect": "Allow", "Action": [*LIST_ACTIONS, *BUCKET_ACTIONS], "Resource": where},
+        {"Effect": "Allow", "Action": ["kms:Decrypt"], "Resource": "*"},
+    ]
+    return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
 
 
 def _literal(prefix: str) -> str:

@@ -13,8 +13,9 @@ from urllib.parse import urlencode
 from sink_job.api.errors import SecretNotFound
 from sink_job.engine.retry import RetryPolicy
 from sink_job.s3.assumed_role import AssumedRole
+from sink_job.s3.object_lock import ObjectLock
 from sink_job.s3.proxy import ProxySettings
-from sink_job.s3.session_policy import session_policy
+from sink_job.s3.session_policy import read_policy, session_policy
 
 if TYPE_CHECKING:  # tasks unpickle settings without loading the spec's models
     from sink_job.api.sections.job_sections import S3Spec
@@ -34,6 +35,10 @@ class S3Settings:
     `role`: the role that is assumed with these credentials. `prefix`: of keys that may be listed.
     `proxy`: None: that of the environment.
     `attributes`: storage class, ACL and tags of objects, as parameters of CreateMultipartUpload.
+    `acl`: of all else that is written: that of the settings if it is BucketOwnerFullControl, which policies of buckets
+    demand of each PutObject.
+    `lock`: Object Lock of objects.
+    `offset_tags`: objects get tags with their offsets; `ignores_tag_errors`: also if that fails.
     `encryption`: of all that is written, as parameters of PutObject and CreateMultipartUpload.
     `every_request`: parameters of each request that has them. `accelerate`, `dual_stack`: endpoints of AWS.
     `anonymous`: requests have no signature.
@@ -50,6 +55,10 @@ class S3Settings:
     prefix: str = ""
     proxy: ProxySettings | None = None
     attributes: tuple[tuple[str, str], ...] = ()
+    acl: str | None = None
+    lock: ObjectLock | None = None
+    offset_tags: bool = False
+    ignores_tag_errors: bool = True
     encryption: tuple[tuple[str, str | bool], ...] = ()
     every_request: tuple[tuple[str, str], ...] = ()
     accelerate: bool = False
@@ -61,8 +70,10 @@ class S3Settings:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
     @classmethod
-    def of(cls, spec: "Spec", secret_dirs: Mapping[str, Path]) -> "S3Settings":
+    def of(cls, spec: "Spec", secret_dirs: Mapping[str, Path], *, reads_only: bool = False) -> "S3Settings":
         """The settings of a manifest. `secret_dirs` maps the name of each Secret to the path of its mount.
+        `reads_only`: the session of a role may read all prefixes of the bucket, such as those of earlier settings, and
+        write nothing.
 
         Raises SecretNotFound for a Secret without a directory, and ConfigurationError for a role whose session policy
         would be too long.
@@ -82,9 +93,18 @@ class S3Settings:
             else _directory(s3.credentials.secret, "credentials", secret_dirs),
             role=None
             if s3.assume_role is None
-            else AssumedRole.of(s3.assume_role, session_policy(s3.assume_role.arn, s3.bucket, prefixes, _actions(s3))),
+            else AssumedRole.of(
+                s3.assume_role,
+                read_policy(s3.assume_role.arn, s3.bucket)
+                if reads_only
+                else session_policy(s3.assume_role.arn, s3.bucket, prefixes, _actions(s3)),
+            ),
             proxy=_proxy(spec, secret_dirs),
             attributes=_attributes(s3),
+            acl=_acl_of_all(s3),
+            lock=None if s3.object_lock is None else ObjectLock.of(s3.object_lock),
+            offset_tags=s3.offset_tags,
+            ignores_tag_errors=s3.on_tag_error.value == "Ignore",
             encryption=_encryption(s3),
             every_request=_every_request(s3),
             accelerate=s3.accelerate,
@@ -116,6 +136,12 @@ def _attributes(spec: "S3Spec") -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in found.items() if value is not None)
 
 
+def _acl_of_all(spec: "S3Spec") -> str | None:
+    """The ACL of ledger, staging and temporary objects, too: it gives access to the owner of the bucket alone."""
+    name = None if spec.acl is None else spec.acl.s3_name
+    return name if name == "bucket-owner-full-control" else None
+
+
 def _encryption(spec: "S3Spec") -> tuple[tuple[str, str | bool], ...]:
     if spec.encryption is None:
         return ()
@@ -136,9 +162,15 @@ def _every_request(spec: "S3Spec") -> tuple[tuple[str, str], ...]:
 
 
 def _actions(spec: "S3Spec") -> list[str]:
-    """The permissions that the attributes of objects need."""
-    needed = {"s3:PutObjectTagging": bool(spec.tags), "s3:PutObjectAcl": spec.acl is not None}
-    return [action for action, is_needed in needed.items() if is_needed]
+    """The permissions that the attributes of objects need. `check-store` reads the tags."""
+    has_tags = bool(spec.tags) or spec.offset_tags
+    needed = {
+        "s3:PutObjectTagging": has_tags,
+        "s3:GetObjectTagging": has_tags,
+        "s3:PutObjectAcl": spec.acl is not None,
+    }
+    lock = [] if spec.object_lock is None else ObjectLock.of(spec.object_lock).actions
+    return [*(action for action, is_needed in needed.items() if is_needed), *lock]
 
 
 def _prefixes(spec: "Spec") -> list[str]:

@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sink_job.api.errors import SinkError, UnsupportedStore
+from sink_job.api.errors import ConfigurationError, SinkError, UnsupportedStore
 from sink_job.s3.client import S3Client
 from sink_job.s3.errors import NoSuchUpload, PreconditionFailed
 
-__all__ = ["advice", "lifecycle_warning", "probe", "probe_encryption", "probe_replacement"]
+__all__ = ["advice", "lifecycle_warning", "probe", "probe_encryption", "probe_object_lock", "probe_replacement"]
 
 _ABORT = "AbortIncompleteMultipartUpload"
 _OTHER_ETAG = '"00000000000000000000000000000000"'
@@ -29,7 +29,8 @@ class _Overwritten(UnsupportedStore):
 def probe(s3: S3Client, prefix: str) -> None:
     """Checks below `prefix` that the store rejects a conditional put and a conditional completion over an object.
 
-    The protocol depends on both. The probe sends ten requests and leaves no object or upload behind. Another driver
+    The protocol depends on both. The probe sends ten requests and leaves no object or upload behind. The upload has
+    the attributes of objects, so the store must accept them. Another driver
     that starts at the same time may delete the object of the probe; then the store has no reason to reject a write. So
     a store is unsupported only if several probes in a row fail.
 
@@ -71,7 +72,7 @@ def probe_encryption(s3: S3Client, prefix: str) -> None:
     if expected is None:
         return
     keys = [f"{prefix}probe/{uuid.uuid4().hex}" for _ in range(2)]
-    upload_id = s3.create_upload(keys[1])
+    upload_id = s3.create_upload(keys[1], temporary=True)
     try:
         s3.put(keys[0], b"Is this object encrypted? It may be deleted.\n")
         with contextlib.suppress(PreconditionFailed):  # completed by this call: the first reply was lost
@@ -113,6 +114,39 @@ def probe_replacement(s3: S3Client, prefix: str) -> None:
             s3.abort(key, upload_id)
     finally:
         s3.delete([key])
+
+
+def probe_object_lock(s3: S3Client, *, is_required: bool) -> str | None:
+    """Checks that the bucket has no default retention, which would lock the ledger and staging objects, too, and with
+    `is_required` that it has Object Lock.
+
+    Returns advice if that cannot be read. Raises ConfigurationError if the bucket is not suitable.
+    """
+    try:
+        found = s3.bucket_lock()
+    except UnsupportedStore:  # it has no Object Lock
+        if is_required:
+            raise
+        return None
+    except ConfigurationError as error:
+        return (
+            f"{s3.url}: the default retention of the bucket is not known ({error.reason}: the credentials lack "
+            "s3:GetBucketObjectLockConfiguration, or the store has no Object Lock). Make sure that there is none: it "
+            "would lock the ledger and staging objects, too"
+        )
+    if found.default:
+        raise ConfigurationError(
+            f"{s3.url}: the bucket has a default retention ({found.default}). It would lock the ledger and staging "
+            "objects, too, and each deleted version of them would remain until its end. Remove the default (aws s3api "
+            f"put-object-lock-configuration --bucket {s3.bucket} --object-lock-configuration "
+            "ObjectLockEnabled=Enabled), and set spec.s3.objectLock, which locks objects alone; or use another bucket"
+        )
+    if is_required and not found.is_enabled:
+        raise ConfigurationError(
+            f"{s3.url}: spec.s3.objectLock needs a bucket with Object Lock. Enable it for the bucket, or remove the "
+            "field"
+        )
+    return None
 
 
 def _delete_old_probes(s3: S3Client, prefix: str) -> None:

@@ -106,11 +106,12 @@ class ObjectWriter:
         spill: SpillPool,
         encoder: ObjectEncoder,
         part_size: int,
+        equal_parts: bool = False,
         previous: OpenObject | None,
         rows: DeadLetterSources | None = None,
     ) -> None:
-        """`previous` is the object as the ledger has it, None for one that this task opens. `rows`: that of a
-        dead-letter object.
+        """`part_size`, `equal_parts`: see `PartAssembler`. `previous` is the object as the ledger has it, None for one
+        that this task opens. `rows`: that of a dead-letter object.
 
         Raises StagedDataLost for an object whose bytes were discarded after a data loss.
         """
@@ -129,6 +130,7 @@ class ObjectWriter:
         self._sent: list[Future[Part]] = []
         self._assembler = PartAssembler(
             part_size=part_size,
+            equal_parts=equal_parts,
             encoder=encoder,
             spool=spill,
             staged=self._staged_before.map(self._inherited),
@@ -247,6 +249,7 @@ class ObjectWriters:
             spill=self._spill,
             encoder=plain or pipeline.object_encoder(key, self._tp.topic, id_.schema),
             part_size=self._attempt.object_settings.s3.part_size,
+            equal_parts=self._attempt.object_settings.s3.equal_parts,
             previous=previous,
             rows=DeadLetterSources(self._attempt.settings.now) if is_dead_letters else None,
         )

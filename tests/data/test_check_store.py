@@ -24,7 +24,7 @@ def test_a_real_server_passes_the_checks_and_keeps_nothing(
 ) -> None:
     assert cli.main([*words(s3, bucket, credentials_secret(tmp_path)), "--json"]) == 0
     *checks, rules = json.loads(capsys.readouterr().out)["checks"]
-    names = ["access", "clock", "conditional writes", "multipart upload", "checksums"]
+    names = ["access", "clock", "object lock", "conditional writes", "multipart upload", "checksums"]
     assert [(check["name"], check["outcome"]) for check in checks] == [(name, "OK") for name in names]
     assert (rules["name"], rules["outcome"] in ("OK", "WARNING")) == ("lifecycle rules", True)
     assert (objects(s3.client(), bucket, ledger=True), uploads(s3.client(), bucket)) == ({}, {})

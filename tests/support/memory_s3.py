@@ -20,6 +20,7 @@ from sink_job.s3 import (
     Version,
 )
 from sink_job.s3.checksums import crc64nvme
+from sink_job.s3.object_lock import BucketLock
 from sink_job.s3.request_body import Body, ChunkedBody
 
 NOW = 1_700_000_000_000
@@ -59,6 +60,11 @@ class MemoryS3:
         self.keeps_history = False
         self.history: dict[str, list[_Stored]] = {}
         self.uploads: dict[str, _Upload] = {}
+        self.lock = BucketLock()
+        self.has_offset_tags = False
+        self.tags: dict[str, tuple[int, int, int]] = {}
+        self.equal_parts = False
+        """Whether a completion needs parts of one size, apart from a smaller last one."""
         self._changes = 0
 
     def _change(self) -> int:
@@ -146,7 +152,7 @@ class MemoryS3:
 
     # -- uploads -----------------------------------------------------------------------------------------------------
 
-    def create_upload(self, key: str, *, temporary: bool = False) -> str:
+    def create_upload(self, key: str, *, temporary: bool = False, locked: bool = True) -> str:
         self.fault("create_upload", key)
         at = self._change()
         self.uploads[f"upload-{at}"] = _Upload(key, at)
@@ -175,9 +181,17 @@ class MemoryS3:
             raise PreconditionFailed(key, key)
         if any(_etag(upload.parts.get(part.number, b"")) != part.etag for part in parts):
             raise InvalidPart(key, key)
+        if self.equal_parts and (len({p.size for p in parts[:-1]}) > 1 or parts[-1].size > parts[0].size):
+            raise InvalidPart("All non-trailing parts must have the same length", key)
         body = b"".join(upload.parts[part.number] for part in parts)
         del self.uploads[upload_id]
         return self._store(key, body).etag
+
+    def tag_offsets(self, key: str, first: int, last: int, count: int) -> None:
+        """As a client with offsetTags does, if `has_offset_tags` is set."""
+        if self.has_offset_tags:
+            self.fault("tag", key)
+            self.tags[key] = first, last, count
 
     def abort(self, key: str, upload_id: str) -> bool:
         self.fault("abort", key)
@@ -198,6 +212,10 @@ class MemoryS3:
 
     def check_access(self) -> None:
         self.fault("check_access", "")
+
+    def bucket_lock(self) -> BucketLock:
+        self.fault("bucket_lock", "")
+        return self.lock
 
     def clock_ms(self) -> int | None:
         """The store sends no `Date`."""

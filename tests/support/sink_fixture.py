@@ -55,6 +55,7 @@ def manifest(bucket: str, endpoint: str, **given: Any) -> str:
             "region": "us-east-1",
             "pathStyle": True,
             "partSize": given.get("part_size", "5Mi"),
+            "equalParts": given.get("equal_parts", False),
         },
         "errors": given.get("errors", {}),
         **given.get("spec", {}),

@@ -11,6 +11,8 @@ from typing import Any, Final
 from sink_job.api.units.quantities import DURATION_HINT, DURATION_PATTERN, parse_duration
 
 _FIELD: Final = re.compile(r"spec(\.[a-zA-Z0-9]+)+")
+LOOPBACK_URL: Final = r"'(?i)^http://(([a-z0-9_.-]+[.])?localhost|127[.][0-9.]+|\\[[0:]*1\\])(:|/|$)'"
+"""A URL without TLS on loopback, as a CEL pattern."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from s3sink_operator.crd.cel import CelRule, cel_list, cel_size, cel_text, compare_duration, either
+from s3sink_operator.crd.cel import LOOPBACK_URL, CelRule, cel_list, cel_size, cel_text, compare_duration, either
 from s3sink_operator.crd.dead_letter_rules import dead_letter_rules
 from s3sink_operator.crd.login_rules import login_rules
 from s3sink_operator.crd.s3_access_rules import s3_access_rules
@@ -46,7 +46,6 @@ _TIMED: Final = cel_list(kind for kind in PartitionerType if kind.uses_time)
 _FIELDED: Final = cel_list(kind for kind in PartitionerType if kind.uses_fields)
 _OWN: Final = cel_list([PartitionerType.TIME, PartitionerType.FIELD_AND_TIME])
 _PLAIN: Final = cel_list([ConverterType.TEXT, ConverterType.BYTES])
-_HERE: Final = r"'(?i)^http://(([a-z0-9_.-]+[.])?localhost|127[.][0-9.]+|\\[[0:]*1\\])(:|/|$)'"
 _RECORD_FIELD: Final = r"'^[$](key([.].+)?|(header|value)[.].+|topic|partition)$'"
 _SERVER: Final = r"\\s*(\\[[0-9a-fA-F:.%]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}\\s*"
 
@@ -364,7 +363,7 @@ def _s3() -> Iterator[CelRule]:
             "!has(self.endpoint)",
             "has(self.insecure) && self.insecure",
             "!self.endpoint.startsWith('http://')",
-            f"self.endpoint.matches({_HERE})",
+            f"self.endpoint.matches({LOOPBACK_URL})",
         ),
         f"{here}.endpoint is not encrypted: use https://, or set {here}.insecure: true",
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from s3sink_operator.crd.cel import CelRule, cel_list, either
-from sink_job.api.aws_types import EncryptionType
+from sink_job.api.aws_types import OFFSET_TAGS, EncryptionType
+from sink_job.api.rules.s3_access_rules import MAX_TAGS_BESIDE_OFFSETS
 
 
 def s3_access_rules() -> Iterator[CelRule]:
@@ -21,15 +22,38 @@ def s3_access_rules() -> Iterator[CelRule]:
         "self.all(key, key.size() <= 128 && key != '' && !key.lowerAscii().startsWith('aws:'))",
         f"{here}.tags has a key that is no key of a tag: S3 allows 1 to 128 characters, and no prefix aws:",
     )
-    for name, types in (
-        ("kmsKey", (EncryptionType.KMS, EncryptionType.KMS_DSSE)),
-        ("bucketKey", (EncryptionType.KMS,)),
+    yield from _offset_tags(here)
+    yield from _object_lock(f"{here}.objectLock")
+    yield from _encryption(here)
+    yield from _exclusive(here)
+
+
+def _object_lock(here: str) -> Iterator[CelRule]:
+    yield CelRule(
+        here,
+        "has(self.mode) == has(self.retain)",
+        f"{here} has mode without retain, or retain without mode: set both",
+    )
+    yield CelRule(
+        here,
+        "has(self.mode) || has(self.retain) || self.legalHold",
+        f"{here} locks nothing: set mode and retain, or legalHold: true",
+    )
+
+
+def _encryption(here: str) -> Iterator[CelRule]:
+    for name, is_absent, types in (
+        ("kmsKey", "!has(self.kmsKey)", (EncryptionType.KMS, EncryptionType.KMS_DSSE)),
+        ("bucketKey", "!has(self.bucketKey)", (EncryptionType.KMS,)),
     ):
         yield CelRule(
             f"{here}.encryption",
-            either(f"!has(self.{name})", f"self.type in {cel_list(types)}"),
+            either(is_absent, f"self.type in {cel_list(types)}"),
             f"{here}.encryption.{name} has no effect with this type, only with {' and '.join(types)}: remove it",
         )
+
+
+def _exclusive(here: str) -> Iterator[CelRule]:
     for name, conflicts in (
         ("accelerate", {"endpoint": "!has(self.endpoint)", "pathStyle": "!has(self.pathStyle) || !self.pathStyle"}),
         ("dualStack", {"endpoint": "!has(self.endpoint)"}),
@@ -45,4 +69,22 @@ def s3_access_rules() -> Iterator[CelRule]:
         here,
         "!self.accelerate || !self.bucket.contains('.')",
         f"{here}.accelerate is not possible: AWS accelerates no bucket with a dot in its name; remove it",
+    )
+
+
+def _offset_tags(here: str) -> Iterator[CelRule]:
+    yield CelRule(
+        here,
+        "self.offsetTags || self.onTagError != 'Fail'",
+        f"{here}.onTagError has no effect without offsetTags: true: remove it",
+    )
+    yield CelRule(
+        here,
+        f"!self.offsetTags || !has(self.tags) || self.tags.size() <= {MAX_TAGS_BESIDE_OFFSETS}",
+        f"{here}.tags has more than {MAX_TAGS_BESIDE_OFFSETS} tags beside those of offsetTags: S3 allows ten in all",
+    )
+    yield CelRule(
+        here,
+        f"!self.offsetTags || !has(self.tags) || !self.tags.exists(key, key in {cel_list(OFFSET_TAGS)})",
+        f"{here}.tags has a tag of offsetTags ({', '.join(OFFSET_TAGS)}): rename it",
     )

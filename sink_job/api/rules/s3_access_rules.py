@@ -5,25 +5,54 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.aws_types import EncryptionType, check_tag_key
+from sink_job.api.aws_types import OFFSET_TAGS, EncryptionType, TagErrors, check_tag_key
 from sink_job.api.field_errors import FieldError, Path, shown
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
 
 _S3: Final[Path] = ("spec", "s3")
+MAX_TAGS_BESIDE_OFFSETS: Final = 7
+"""S3 allows ten tags for an object, and three have its offsets."""
 
 
 def check_s3_access(spec: Spec) -> Iterator[FieldError]:
     """The errors of the fields."""
     yield from _encryption(spec)
     yield from _combinations(spec)
+    yield from _offset_tags(spec)
+    yield from _object_lock(spec)
     for key in spec.s3.tags:
         try:
             check_tag_key(key)
         except ValueError as error:
             here = (*_S3, "tags")
             yield FieldError(here, f"{shown(here, key)} {error}")
+
+
+def _offset_tags(spec: Spec) -> Iterator[FieldError]:
+    s3, tags, switch = spec.s3, (*_S3, "tags"), (*_S3, "offsetTags")
+    if not s3.offset_tags:
+        if s3.on_tag_error is TagErrors.FAIL:
+            yield FieldError((*_S3, "onTagError"), "has no effect without offsetTags: true: remove it", (switch,))
+        return
+    if len(s3.tags) > MAX_TAGS_BESIDE_OFFSETS:
+        message = f"has more than {MAX_TAGS_BESIDE_OFFSETS} tags beside those of offsetTags: S3 allows ten in all"
+        yield FieldError(tags, message, (switch,))
+    for key in OFFSET_TAGS:
+        if key in s3.tags:
+            yield FieldError(tags, f"{shown(tags, key)} is a tag of offsetTags: rename it", (switch,))
+
+
+def _object_lock(spec: Spec) -> Iterator[FieldError]:
+    lock, here = spec.s3.object_lock, (*_S3, "objectLock")
+    if lock is None:
+        return
+    if (lock.mode is None) != (lock.retain is None):
+        given, missing = ("mode", "retain") if lock.retain is None else ("retain", "mode")
+        yield FieldError((*here, missing), f"is missing: {given} has no effect without it", ((*here, given),))
+    elif lock.mode is None and not lock.legal_hold:
+        yield FieldError(here, "locks nothing: set mode and retain, or legalHold: true")
 
 
 def _encryption(spec: Spec) -> Iterator[FieldError]:

@@ -1,4 +1,4 @@
-"""Sections of a manifest for access to AWS: the role that is assumed, the proxy, and encryption."""
+"""Sections of a manifest for access to AWS: the role that is assumed, the proxy, encryption and Object Lock."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, StrictBool
 
-from sink_job.api.aws_types import EncryptionType, ExternalId, KmsKey, NoProxy, ProxyUrl, RoleArn, SessionName
+from sink_job.api.aws_types import EncryptionType, ExternalId, KmsKey, LockMode, NoProxy, ProxyUrl, RoleArn, SessionName
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.sections.secret_refs import SecretRef
-from sink_job.api.units.quantities import HOUR, MINUTE, Duration
+from sink_job.api.units.quantities import DAY, HOUR, MINUTE, Duration
 
 
 class AssumeRoleSpec(SpecModel):
@@ -41,6 +41,18 @@ class ProxySpec(SpecModel):
         Field(default_factory=list)
     )
     """Hosts, domains (with all hosts below them), IP addresses and networks that are reached without the proxy."""
+
+
+class ObjectLockSpec(SpecModel):
+    """Object Lock of objects, in a bucket for which it is enabled; not of ledger and staging."""
+
+    mode: Annotated[LockMode | None, description(example="Governance")] = None
+    """With retain. Governance: identities with s3:BypassGovernanceRetention can delete a version before its end.
+    Compliance: none can."""
+    retain: Annotated[Annotated[int, Duration(minimum=DAY)] | None, description(example="400d")] = None
+    """How long the version of an object cannot be deleted, from the start of its upload."""
+    legal_hold: StrictBool = False
+    """Lock objects until their legal hold is removed."""
 
 
 class EncryptionSpec(SpecModel):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
-from sink_job.api.aws_types import Account, CannedAcl, StorageClass, TagValue
+from sink_job.api.aws_types import Account, CannedAcl, StorageClass, TagErrors, TagValue
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import (
     DeadLetterDelivery,
@@ -40,7 +40,7 @@ from sink_job.api.field_types import (
     is_loopback,
 )
 from sink_job.api.rules.reserved_properties import redacted
-from sink_job.api.sections.aws_access import AssumeRoleSpec, EncryptionSpec, ProxySpec
+from sink_job.api.sections.aws_access import AssumeRoleSpec, EncryptionSpec, ObjectLockSpec, ProxySpec
 from sink_job.api.sections.login_section import LoginSpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.api.sections.skip_section import SkipList
@@ -182,6 +182,9 @@ class KeySettings(SpecModel):
         Annotated[int, Size(minimum=5 * MI, maximum=2 * GI, owner="S3's")], description(key="s3.part.size")
     ] = 25 * MI
     """Minimum size of the parts of an upload. A part ends with the first record that reaches this size."""
+    equal_parts: Annotated[StrictBool, Field(exclude_if=lambda value: not value)] = False
+    """All parts of an object but the last have exactly partSize bytes, for stores that demand it (Cloudflare R2). A
+    part may then end inside a record. Open objects are closed before a change applies."""
 
 
 class S3Spec(KeySettings):
@@ -219,17 +222,27 @@ class S3Spec(KeySettings):
     encryption: EncryptionSpec | None = None
     """Encryption by the store. Default: that of the bucket. A change applies to what is written after it; an open
     object keeps the encryption with which it was started."""
+    object_lock: ObjectLockSpec | None = None
+    """Object Lock of objects. Default: none. A bucket with a default retention is rejected: it would lock the ledger
+    and staging, too. A change applies to objects whose upload starts after it."""
     storage_class: StorageClass | None = None
     """Storage class of objects. Default: that of the store. Classes that cannot be read back at once (Glacier Flexible
     Retrieval, Deep Archive) are rejected: use a lifecycle rule for them."""
     acl: Annotated[CannedAcl | None, description(key="s3.acl.canned", example="BucketOwnerFullControl")] = None
     """Access control list of objects. Default: none is sent. AWS rejects all but BucketOwnerFullControl unless ACLs are
-    enabled for the bucket."""
+    enabled for the bucket. BucketOwnerFullControl is also sent with ledger and staging, since policies of buckets in
+    other accounts demand it of all that is written."""
     tags: Annotated[
         dict[str, TagValue],
         description(key="s3.object.tagging.key.value.pairs", example={"team": "orders"}, max_length=10),
     ] = Field(default_factory=dict)
-    """Tags of objects. storageClass, acl and tags are set when an upload starts, and not for ledger and staging."""
+    """Tags of objects. storageClass, acl and tags are set when an upload starts; class and tags not for ledger and
+    staging."""
+    offset_tags: Annotated[StrictBool, description(key="s3.object.tagging")] = False
+    """Add the tags startOffset, endOffset (inclusive) and recordCount to each object, beside up to seven in tags. They
+    are put when the object is visible, and before the group's offset passes it."""
+    on_tag_error: Annotated[TagErrors, description(key="s3.object.behavior.on.tagging.error")] = TagErrors.IGNORE
+    """With offsetTags: Ignore logs that an object has no tags, Fail ends the driver; the next one puts them."""
 
     accelerate: Annotated[StrictBool, description(key="s3.wan.mode")] = False
     """Use the accelerated endpoint of the bucket, which has to be enabled for it; only AWS, without endpoint and

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 
+from devtools.faults.s3_proxy import FaultProxy
+from devtools.faults.s3_requests import kind
 from devtools.s3 import Moto, S3Server, VersityGW, s3_server
+from sink_job.api.aws_types import TagErrors
 from sink_job.cli.store_checks import Outcome, check_store
+from sink_job.coordinator.context import StopCondition
 from sink_job.s3 import S3Client, S3Settings
+from tests.support.forked import killed_at
+from tests.support.sink_fixture import SinkFixture
+from tests.support.synthetic_log import SyntheticLog
 
 pytestmark = pytest.mark.data
 
+CAUGHT_UP = StopCondition(until_caught_up=True)
 ALL = (("StorageClass", "STANDARD_IA"), ("ACL", "bucket-owner-full-control"), ("Tagging", "cost+center=a%2Fb&team="))
 
 
@@ -68,6 +78,42 @@ def test_versitygw_keeps_tags(gateway: VersityGW, with_attributes: Callable[...,
     s3 = with_attributes(gateway, ("Tagging", "team=orders"))
     write(s3, key)
     assert s3.ignored_attributes(key) == []
+
+
+@pytest.mark.parametrize("server", ["gateway", "moto"])
+def test_a_sink_gives_each_object_the_tags_with_its_offsets(
+    server: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """And no other object; the driver dies after the first completion, and the next one puts the tags."""
+    store: S3Server = request.getfixturevalue(server)
+    plain = SinkFixture.new(store.endpoint, tmp_path)
+    settings = dataclasses.replace(plain.settings, offset_tags=True, attributes=(("Tagging", "team=orders"),))
+    sink, log = dataclasses.replace(plain, settings=settings), SyntheticLog(records=25)
+    with FaultProxy(store.endpoint) as proxy:
+        assert killed_at(
+            partial(sink.through(proxy).run, log, CAUGHT_UP, flush_size=10),
+            proxy,
+            kind("PutObjectTagging"),
+            "before",
+            1,
+        )
+    sink.run(log, CAUGHT_UP, flush_size=10)
+    client = store.client()
+    keys = [each["Key"] for each in client.list_objects_v2(Bucket=sink.bucket)["Contents"]]
+    tags = {key: client.get_object_tagging(Bucket=sink.bucket, Key=key)["TagSet"] for key in keys}
+    found = {key: {tag["Key"]: tag["Value"] for tag in each} for key, each in tags.items() if each}
+    assert sorted(found) == sorted(key for key in keys if "/_s3sink/" not in key)
+    expected = [("0", "9", "10"), ("10", "19", "10")]
+    assert sorted((each["startOffset"], each["endOffset"], each["recordCount"]) for each in found.values()) == expected
+    assert {each["team"] for each in found.values()} == {"orders"}
+
+
+def test_check_store_tries_tags_with_offsets(gateway: VersityGW, with_attributes: Callable[..., S3Client]) -> None:
+    s3 = with_attributes(gateway, ("Tagging", "team=orders"))
+    checks = check_store(s3, "topics/_s3sink/tags/", s3.server_now_ms, offset_tags=TagErrors.FAIL)
+    (check,) = (each for each in checks if each.name == "offset tags")
+    assert (check.outcome, check.message) == (Outcome.OK, "")
+    assert list(s3.list("topics/_s3sink/tags/")) == []
 
 
 def test_check_store_reports_a_class_that_the_store_ignores(

@@ -9,7 +9,7 @@ from sink_job.s3 import ChecksumMismatch, UploadedPart
 from sink_job.s3.request_body import Body, ChunkedBody
 from tests.support.memory_s3 import NOW, MemoryS3
 
-NAMES = ["access", "clock", "conditional writes", "multipart upload", "checksums", "lifecycle rules"]
+NAMES = ["access", "clock", "object lock", "conditional writes", "multipart upload", "checksums", "lifecycle rules"]
 """The checks, in their order."""
 
 

@@ -42,11 +42,11 @@ def test_a_manifest_is_printed(connector: Any, capsys: pytest.CaptureFixture[str
 
 
 def test_differences_are_listed_on_standard_error_too(connector: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["convert", connector({"s3.object.tagging": "true"})]) == 8
+    assert cli.main(["convert", connector({"store.kafka.keys": "true"})]) == 8
     done = capsys.readouterr()
     assert done.err.splitlines()[0] == "s3sink: flights: some settings mean something else here"
-    assert done.err.splitlines()[1].startswith("  s3.object.tagging=true: ")
-    assert "#   s3.object.tagging=true: " in done.out
+    assert done.err.splitlines()[1].startswith("  store.kafka.keys=true: ")
+    assert "#   store.kafka.keys=true: " in done.out
 
 
 def test_reasons_are_listed_and_nothing_is_printed(connector: Any, capsys: pytest.CaptureFixture[str]) -> None:

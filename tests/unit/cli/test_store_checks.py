@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from sink_job.api.errors import AccessDenied, BucketNotFound, TransientError
+from sink_job.api.errors import AccessDenied, BucketNotFound, SinkError, TransientError, UnsupportedStore
 from sink_job.cli.store_checks import Check, Outcome, check_store, exit_code
-from sink_job.s3 import EntityTooSmall, Head, InvalidPart, PreconditionFailed, PutResult, UploadedPart
+from sink_job.s3 import EntityTooSmall, Head, PreconditionFailed, PutResult, UploadedPart
+from sink_job.s3.object_lock import BucketLock
 from tests.support.memory_s3 import NOW, MemoryS3
 from tests.unit.cli.checked_store import NAMES, Store
 
@@ -21,8 +22,9 @@ def store() -> Store:
     return Store()
 
 
-def results(store: Store) -> dict[str, Check]:
-    return {check.name: check for check in check_store(store, PREFIX, lambda: NOW)}  # type: ignore[arg-type]
+def results(store: Store, **given: Any) -> dict[str, Check]:
+    s3: Any = store
+    return {check.name: check for check in check_store(s3, PREFIX, lambda: NOW, **given)}
 
 
 def not_ok(store: Store) -> list[Check]:
@@ -64,21 +66,55 @@ def test_a_store_that_ignores_if_none_match_fails_the_conditional_writes(
     assert "ignores If-None-Match: a put replaced an object" in failed.message
 
 
-def test_a_store_that_demands_equal_parts_fails_the_multipart_upload(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    complete = MemoryS3.complete
-
-    def equal_parts_only(key: str, upload_id: str, parts: Sequence[UploadedPart], crc: int | None = None) -> str:
-        if len({part.size for part in parts[:-1]}) > 1:
-            raise InvalidPart("All non-trailing parts must have the same length", key)
-        return complete(store, key, upload_id, parts)
-
-    monkeypatch.setattr(store, "complete", equal_parts_only)
+def test_a_store_that_needs_equal_parts_is_reported_with_the_field_to_set(store: Store) -> None:
+    store.equal_parts = True
     (failed,) = not_ok(store)
     assert (failed.name, failed.reason) == ("multipart upload", "UnsupportedStore")
-    assert "parts have different sizes" in failed.message
+    assert "the store needs parts of one size: All non-trailing parts must have the same length" in failed.message
+    assert failed.message.endswith("Set spec.s3.equalParts: true")
     assert (store.objects, store.uploads) == ({}, {})
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_with_equal_parts_both_kinds_of_stores_pass(store: Store, needed: bool) -> None:
+    store.equal_parts = needed
+    assert results(store, equal_parts=True)["multipart upload"].outcome is Outcome.OK
+    assert (store.objects, store.uploads) == ({}, {})
+
+
+def test_a_bucket_with_a_default_retention_is_rejected_with_the_way_out(store: Store) -> None:
+    store.lock = BucketLock(True, "GOVERNANCE, 30 days")
+    failed, *later = not_ok(store)
+    assert {check.outcome for check in later} == {Outcome.SKIPPED}
+    assert (failed.name, failed.exit_code) == ("object lock", 7)
+    assert "has a default retention (GOVERNANCE, 30 days)" in failed.message
+    assert "and set spec.s3.objectLock, which locks objects alone" in failed.message
+
+
+def test_a_lock_needs_a_bucket_with_object_lock(store: Store) -> None:
+    assert results(store, has_lock=True)["object lock"].outcome is Outcome.FAILED
+    store.lock = BucketLock(True)
+    assert results(store, has_lock=True)["object lock"].outcome is Outcome.OK
+    assert (store.objects, store.uploads) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "outcome_with_lock"),
+    [
+        (AccessDenied("access denied"), Outcome.WARNING, Outcome.WARNING),
+        (UnsupportedStore("not implemented"), Outcome.OK, Outcome.FAILED),
+    ],
+)
+def test_a_default_retention_that_cannot_be_read_is_a_warning(
+    store: Store, error: SinkError, outcome: Outcome, outcome_with_lock: Outcome
+) -> None:
+    def unknown(call: str, key: str) -> None:
+        if call == "bucket_lock":
+            raise error
+
+    store.fault = unknown
+    assert results(store)["object lock"].outcome is outcome
+    assert results(store, has_lock=True)["object lock"].outcome is outcome_with_lock
 
 
 def test_a_store_that_accepts_a_wrong_checksum_gets_a_warning(store: Store) -> None:
@@ -142,7 +178,7 @@ def test_a_store_that_rejects_a_part_below_its_minimum_fails_the_multipart_uploa
     monkeypatch.setattr(store, "complete", minimum)
     (failed,) = not_ok(store)
     assert (failed.name, failed.reason) == ("multipart upload", "UnsupportedStore")
-    assert "rejects an object whose parts have different sizes: part 1 is smaller than 8 MiB" in failed.message
+    assert "rejects an object of three parts: part 1 is smaller than 8 MiB" in failed.message
     assert (store.objects, store.uploads) == ({}, {})
 
 
@@ -188,7 +224,8 @@ def test_a_failed_check_does_not_prevent_the_later_ones(store: Store) -> None:
 
     store.fault = no_uploads
     outcomes = {name: check.outcome for name, check in results(store).items()}
-    assert outcomes == dict.fromkeys(NAMES[2:5], "FAILED") | dict.fromkeys((*NAMES[:2], NAMES[5]), "OK")
+    failed = ("conditional writes", "multipart upload", "checksums")
+    assert outcomes == {name: "FAILED" if name in failed else "OK" for name in NAMES}
 
 
 def test_an_error_that_is_none_of_a_sink_is_raised(store: Store) -> None:

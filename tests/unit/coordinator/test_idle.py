@@ -110,6 +110,7 @@ def make_driver(monkeypatch: pytest.MonkeyPatch, kafka: Interrupted, s3: MemoryS
     """Makes drivers of one sink, each with an attempt id and a clock."""
     monkeypatch.setattr(coordinator, "connect", lambda settings: s3)
     monkeypatch.setattr(coordinator, "probe", lambda s3, root: None)
+    monkeypatch.setattr(coordinator, "probe_object_lock", lambda s3, is_required: None)
     monkeypatch.setattr(coordinator, "lifecycle_warning", lambda s3, root: None)
     sink = load_sink(manifest("archive", "http://127.0.0.1:9", flush_size=5))
 

@@ -18,6 +18,7 @@ import pytest
 from devtools.simulation.containers import CODECS, SCHEMAS
 from devtools.simulation.executors import without_threads
 from devtools.simulation.run import tiny_sizes
+from sink_job.api.errors import TransientError
 from sink_job.ledger.schemas.object_schemas import ObjectSchemas
 from sink_job.ledger.schemas.schema_table import LedgerSchemas
 from sink_job.registry.client import open_schemas
@@ -29,7 +30,7 @@ CASES = [
     *(("Json", codec) for codec in ("None", "Gzip", "Zstd")),
     *((output, codec) for output, codecs in CODECS.items() for codec in codecs),
 ]
-EFFECTS = ("put", "delete", "create_upload", "upload_part", "complete", "abort")
+EFFECTS = ("put", "delete", "create_upload", "upload_part", "complete", "tag", "abort")
 
 
 class Killed(BaseException):
@@ -145,6 +146,62 @@ def test_a_kill_before_any_effect_leaves_the_same_bytes(
         sink.run()
         assert sink.contents() == undisturbed.contents(), effect
         assert sink.memory.orphans() == []
+
+
+@pytest.mark.parametrize("codec", ["None", "Gzip"])
+def test_a_kill_before_any_effect_leaves_the_same_equal_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str
+) -> None:
+    """Of a store that rejects an object whose parts have different sizes."""
+    given: dict[str, Any] = {"part_size": 110, "equal_parts": True}
+    undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, "Json", codec, **given)
+    undisturbed.memory.s3.equal_parts = True
+    undisturbed.run()
+    assert len(undisturbed.contents()) == 2
+    for effect in range(1, undisturbed.effects + 1):
+        sink = Sink(tmp_path / str(effect), monkeypatch, "Json", codec, **given)
+        sink.memory.s3.equal_parts = True
+
+        def kill(number: int, effect: int = effect) -> None:
+            if number == effect:
+                raise Killed
+
+        with pytest.raises(Killed):
+            sink.run(kill)
+        sink.run()
+        assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
+        assert sink.memory.orphans() == []
+
+
+def test_a_kill_before_any_effect_leaves_tags_at_each_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, "Json", "None")
+    undisturbed.memory.s3.has_offset_tags = True
+    undisturbed.run()
+    tags = undisturbed.memory.s3.tags
+    assert tags.keys() == undisturbed.contents().keys()
+    assert sorted(tags.values()) == [(0, 2, 3), (3, 3, 1)]
+    for effect in range(1, undisturbed.effects + 1):
+        sink = Sink(tmp_path / str(effect), monkeypatch, "Json", "None")
+        sink.memory.s3.has_offset_tags = True
+
+        def kill(number: int, effect: int = effect) -> None:
+            if number == effect:
+                raise Killed
+
+        with pytest.raises(Killed):
+            sink.run(kill)
+        sink.run()
+        assert sink.memory.s3.tags == tags, f"killed before effect {effect}"
+
+
+def test_a_store_that_needs_equal_parts_gets_no_object_without_the_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = Sink(tmp_path / "sink", monkeypatch, "Json", "None", part_size=110)
+    sink.memory.s3.equal_parts = True
+    with pytest.raises(TransientError, match="or the store rejects their parts: run s3sink check-store"):
+        sink.run()
+    assert sink.contents() == {}
 
 
 @pytest.mark.parametrize("output", ["Json", "Parquet"])

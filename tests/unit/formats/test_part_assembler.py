@@ -42,18 +42,34 @@ def staged(chunks: list[bytes]) -> StagedPrefix:
     return StagedPrefix(sum(map(len, chunks)), lambda: b"".join(chunks))
 
 
-def in_one_batch(rows: list[bytes], compression: Compression, part_size: int) -> list[bytes]:
+def in_one_batch(
+    rows: list[bytes], compression: Compression, part_size: int, *, equal_parts: bool = False
+) -> list[bytes]:
     with SpillPool(1 << 30) as pool:
-        assembler = PartAssembler(part_size=part_size, encoder=ConcatenatedBlocks(compression), spool=pool)
+        assembler = PartAssembler(
+            part_size=part_size, equal_parts=equal_parts, encoder=ConcatenatedBlocks(compression), spool=pool
+        )
         parts = append(assembler, rows)
         return [*parts, *map(bytes, assembler.finish())]
 
 
 @given(
-    ROWS, COMPRESSIONS, st.integers(20, 200), st.integers(0, 60), st.lists(st.integers(0, 40), max_size=6), st.data()
+    ROWS,
+    COMPRESSIONS,
+    st.integers(5, 200),
+    st.booleans(),
+    st.integers(0, 60),
+    st.lists(st.integers(0, 40), max_size=6),
+    st.data(),
 )
 def test_parts_do_not_depend_on_batches_rounds_or_memory(
-    rows: list[bytes], compression: Compression, part_size: int, limit: int, cuts: list[int], data: st.DataObject
+    rows: list[bytes],
+    compression: Compression,
+    part_size: int,
+    equal_parts: bool,
+    limit: int,
+    cuts: list[int],
+    data: st.DataObject,
 ) -> None:
     parts: list[bytes] = []
     before: Remainder[list[bytes]] = Remainder([], [], [])
@@ -62,8 +78,10 @@ def test_parts_do_not_depend_on_batches_rounds_or_memory(
         with SpillPool(limit) as pool:
             assembler = PartAssembler(
                 part_size=part_size,
+                equal_parts=equal_parts,
                 encoder=ConcatenatedBlocks(compression),
                 spool=pool,
+                position=sum(map(len, parts)),
                 staged=before.map(staged),
             )
             middle = data.draw(st.integers(start, end))
@@ -78,7 +96,24 @@ def test_parts_do_not_depend_on_batches_rounds_or_memory(
             before = assembler.take_remainder().combine(
                 before, lambda new, chunks: [*(chunks if new.keeps_staged else []), new.data]
             )
-    assert parts == in_one_batch(rows, compression, part_size)
+    assert parts == in_one_batch(rows, compression, part_size, equal_parts=equal_parts)
+
+
+@given(ROWS, COMPRESSIONS, st.integers(5, 200))
+def test_with_equal_parts_each_part_but_the_last_has_exactly_the_part_size(
+    rows: list[bytes], compression: Compression, part_size: int
+) -> None:
+    parts = in_one_batch(rows, compression, part_size, equal_parts=True)
+    assert {len(part) for part in parts[:-1]} <= {part_size}
+    assert 0 < len(parts[-1]) <= part_size
+
+
+@given(ROWS, COMPRESSIONS, st.integers(5, 200))
+def test_an_object_has_the_same_bytes_with_equal_parts(
+    rows: list[bytes], compression: Compression, part_size: int
+) -> None:
+    equal, other = (in_one_batch(rows, compression, part_size, equal_parts=each) for each in (True, False))
+    assert b"".join(equal) == b"".join(other)
 
 
 @given(ROWS, COMPRESSIONS, st.integers(20, 200))

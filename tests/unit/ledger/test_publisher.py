@@ -20,6 +20,9 @@ class ForgetfulStore:
     def complete(self, *_: object) -> str:
         return "etag"
 
+    def tag_offsets(self, *_: object) -> None:
+        """Does nothing."""
+
     def head(self, key: str) -> None:
         return None
 

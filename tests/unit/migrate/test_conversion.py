@@ -81,8 +81,8 @@ def test_an_unknown_key_is_reported_without_its_value_and_with_the_nearest_name(
 
 
 def test_a_setting_without_counterpart_is_reported_unless_it_has_its_default() -> None:
-    assert findings_of({"s3.object.tagging": "true"}) != []
-    assert findings_of({"s3.object.tagging": "FALSE"}) == []
+    assert findings_of({"store.kafka.keys": "true"}) != []
+    assert findings_of({"store.kafka.keys": "FALSE"}) == []
 
 
 def test_the_name_of_the_sink_is_one_that_kubernetes_allows_and_the_group_keeps_the_name() -> None:

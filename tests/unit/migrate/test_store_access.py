@@ -73,15 +73,31 @@ def test_the_acl_and_the_tags_of_a_connector_are_those_of_objects() -> None:
 
 
 def test_tags_without_tagging_have_no_effect() -> None:
-    assert "tags" not in s3_of({"s3.object.tagging.key.value.pairs": "team:orders"})
+    given = {"s3.object.tagging.key.value.pairs": "team:orders", "s3.object.behavior.on.tagging.error": "fail"}
+    assert not {"tags", "offsetTags", "onTagError"} & s3_of(given).keys()
+
+
+@pytest.mark.parametrize(
+    ("on_error", "expected"),
+    [
+        ({}, None),
+        ({"s3.object.behavior.on.tagging.error": "fail"}, "Fail"),
+        ({"s3.object.behavior.on.tagging.error": "ignore"}, None),
+    ],
+)
+def test_tagging_becomes_tags_with_offsets(on_error: dict[str, str], expected: str | None) -> None:
+    found = s3_of({"s3.object.tagging": "true", **on_error})
+    assert (found["offsetTags"], found.get("onTagError")) == (True, expected)
 
 
 @pytest.mark.parametrize(
     "settings",
     [
         {"s3.acl.canned": "log-delivery-write"},
-        {"s3.object.tagging.key.value.pairs": "aws:x:y"},
-        {"s3.object.tagging.key.value.pairs": ",".join(f"k{n}:v" for n in range(11))},
+        {"s3.object.tagging.key.value.pairs": "a;b:c"},
+        {"s3.object.tagging.key.value.pairs": ",".join(f"k{n}:v" for n in range(8))},
+        {"s3.object.tagging.key.value.pairs": "endOffset:1"},
+        {"s3.object.behavior.on.tagging.error": "stop"},
     ],
 )
 def test_attributes_that_s3_rejects_are_reported(settings: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.s3.session_policy import BUCKET_ACTIONS, LIST_ACTIONS, OBJECT_ACTIONS, session_policy
+from sink_job.s3.session_policy import BUCKET_ACTIONS, LIST_ACTIONS, OBJECT_ACTIONS, read_policy, session_policy
 
 ARN = "arn:aws:iam::123456789012:role/archive"
 
@@ -43,6 +43,15 @@ def test_without_a_prefix_the_whole_bucket_is_allowed() -> None:
 
 def test_the_partition_of_aws_is_that_of_the_role() -> None:
     assert statements([""], ARN.replace("aws", "aws-cn", 1))[2]["Resource"] == "arn:aws-cn:s3:::archive"
+
+
+def test_a_command_that_only_reads_may_read_all_prefixes_and_write_nothing() -> None:
+    found = json.loads(read_policy(ARN.replace("aws", "aws-cn", 1), "archive"))["Statement"]
+    actions = [action for statement in found for action in statement["Action"]]
+    assert {"s3:GetObject", "s3:ListBucket", "kms:Decrypt"} <= set(actions)
+    assert not [action for action in actions if ":Put" in action or ":Delete" in action or ":Abort" in action]
+    assert found[0]["Resource"] == "arn:aws-cn:s3:::archive/*"
+    assert not any("Condition" in statement for statement in found)
 
 
 def test_wildcards_of_a_prefix_stand_for_themselves() -> None:

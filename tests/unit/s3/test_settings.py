@@ -7,6 +7,7 @@ import pytest
 from sink_job.api.errors import SecretNotFound
 from sink_job.api.spec import Spec
 from sink_job.s3 import S3Settings, connect
+from sink_job.s3.object_lock import ObjectLock
 from tests.unit.api.manifests import accepted
 
 SPEC = {
@@ -109,7 +110,34 @@ def test_attributes_of_objects_are_parameters_of_an_upload_and_need_permissions(
     assert settings.role is not None
     assert settings.role.policy is not None
     actions = json.loads(settings.role.policy)["Statement"][0]["Action"]
-    assert actions[-2:] == ["s3:PutObjectTagging", "s3:PutObjectAcl"]
+    assert actions[-3:] == ["s3:PutObjectTagging", "s3:GetObjectTagging", "s3:PutObjectAcl"]
+
+
+def test_a_lock_and_tags_with_offsets_are_in_the_settings_and_their_permissions_in_the_policy() -> None:
+    fields = {"objectLock": {"legalHold": True}, "offsetTags": True, "onTagError": "Fail"}
+    settings = S3Settings.of(
+        accepted({"spec.s3.assumeRole": ROLE, **{f"spec.s3.{name}": value for name, value in fields.items()}}).spec, {}
+    )
+    assert settings.lock == ObjectLock(legal_hold=True)
+    assert (settings.offset_tags, settings.ignores_tag_errors) == (True, False)
+    assert settings.role is not None
+    assert settings.role.policy is not None
+    actions = json.loads(settings.role.policy)["Statement"][0]["Action"]
+    assert actions[-3:] == ["s3:PutObjectTagging", "s3:GetObjectTagging", "s3:PutObjectLegalHold"]
+
+
+def test_a_command_that_only_reads_has_a_session_that_writes_nothing() -> None:
+    reads = S3Settings.of(accepted({"spec.s3.assumeRole": ROLE}).spec, {}, reads_only=True)
+    assert reads.role is not None
+    assert reads.role.policy is not None
+    assert "PutObject" not in reads.role.policy
+
+
+@pytest.mark.parametrize(
+    ("acl", "of_all"), [("BucketOwnerFullControl", "bucket-owner-full-control"), ("PublicRead", None)]
+)
+def test_only_full_control_of_the_owner_is_the_acl_of_all_that_is_written(acl: str, of_all: str | None) -> None:
+    assert S3Settings.of(accepted({"spec.s3.acl": acl}).spec, {}).acl == of_all
 
 
 @pytest.mark.parametrize(

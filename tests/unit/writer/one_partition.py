@@ -45,7 +45,7 @@ class MemoryStore:
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         return self.staged[key][offset : offset + length]
 
-    def create_upload(self, key: str, *, temporary: bool = False) -> str:
+    def create_upload(self, key: str, *, temporary: bool = False, locked: bool = True) -> str:
         return f"upload of {key}"
 
     def upload_part(self, key: str, upload: str, number: int, body: Body) -> UploadedPart:

@@ -30,6 +30,38 @@ def test_more_than_ten_tags_are_rejected() -> None:
     assert error.startswith("spec.s3.tags: ")
 
 
+def test_beside_tags_with_offsets_there_are_at_most_seven() -> None:
+    seven = {f"k{n}": "" for n in range(7)}
+    assert accepted({"spec.s3.offsetTags": True, "spec.s3.tags": seven}).spec.s3.offset_tags
+    (error,) = spec_errors({"spec.s3.offsetTags": True, "spec.s3.tags": {**seven, "k8": ""}})
+    assert error.startswith("spec.s3.tags: has more than 7 tags")
+
+
+def test_a_tag_with_offsets_cannot_be_given() -> None:
+    (error,) = spec_errors({"spec.s3.offsetTags": True, "spec.s3.tags": {"endOffset": "1"}})
+    assert error.startswith("spec.s3.tags: endOffset is a tag of offsetTags")
+    assert accepted({"spec.s3.tags": {"endOffset": "1"}}).spec.s3.tags == {"endOffset": "1"}
+
+
+def test_the_reaction_to_errors_of_tags_needs_tags_with_offsets() -> None:
+    (error,) = spec_errors({"spec.s3.onTagError": "Fail"})
+    assert error.startswith("spec.s3.onTagError: has no effect without offsetTags")
+
+
+@pytest.mark.parametrize(
+    ("lock", "said"),
+    [
+        ({"mode": "Governance"}, "spec.s3.objectLock.retain: is missing"),
+        ({"retain": "30d"}, "spec.s3.objectLock.mode: is missing"),
+        ({}, "spec.s3.objectLock: locks nothing"),
+        ({"mode": "Compliance", "retain": "23h"}, "spec.s3.objectLock.retain: 23h is below the minimum of 1d"),
+    ],
+)
+def test_a_lock_has_a_mode_with_a_time_or_a_legal_hold(lock: dict[str, object], said: str) -> None:
+    (error,) = spec_errors({"spec.s3.objectLock": lock})
+    assert error.startswith(said)
+
+
 @pytest.mark.parametrize("name", ["Glacier", "DeepArchive", "GLACIER", "STANDARD_IA"])
 def test_classes_that_cannot_be_read_back_and_unknown_ones_are_rejected(name: str) -> None:
     (error,) = spec_errors({"spec.s3.storageClass": name})
