@@ -26,6 +26,9 @@ class Head:
     def without(self, *names: str) -> Head:
         return Head(self.first, tuple((key, value) for key, value in self.headers if key.lower() not in names))
 
+    def adding(self, name: str, value: str) -> Head:
+        return Head(self.first, (*self.headers, (name, value)))
+
     def encode(self) -> bytes:
         lines = [" ".join(self.first), *(f"{key}: {value}" for key, value in self.headers)]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

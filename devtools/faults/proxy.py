@@ -296,7 +296,7 @@ class Relay(ABC, Generic[R]):
             self._was_answered(request, int(answer.first[1]))
             if not await self._fault(request, "after", writer):
                 return False
-            writer.write(answer.encode() + body)
+            writer.write(self._replied(request, answer).encode() + body)
             if has_body and not whole:
                 async for chunk in self._streamed(request, answer, body_of(server_reader, answer, until_close=True)):
                     writer.write(chunk)
@@ -315,6 +315,10 @@ class Relay(ABC, Generic[R]):
     def _forwarded(self, head: Head) -> Head:
         """The head that is sent to the server."""
         return head.without("expect")
+
+    def _replied(self, request: R, answer: Head) -> Head:
+        """The head that is sent to the client."""
+        return answer
 
     def _is_read_whole(self, request: R) -> bool:
         """Whether the reply is read completely before it is forwarded: a complete reply means that the request was

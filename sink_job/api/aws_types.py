@@ -152,11 +152,12 @@ class EncryptionType(StrEnum):
     AES256 = "Aes256"
     KMS = "Kms"
     KMS_DSSE = "KmsDsse"
+    CUSTOMER = "Customer"
 
     @property
-    def s3_name(self) -> str:
-        """The name in S3's API."""
-        return {"Aes256": "AES256", "Kms": "aws:kms", "KmsDsse": "aws:kms:dsse"}[self.value]
+    def s3_name(self) -> str | None:
+        """The name in S3's API; None for keys of customers, which have parameters of their own."""
+        return {"Aes256": "AES256", "Kms": "aws:kms", "KmsDsse": "aws:kms:dsse"}.get(self.value)
 
 
 OFFSET_TAGS: Final = ("startOffset", "endOffset", "recordCount")

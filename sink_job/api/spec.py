@@ -130,7 +130,8 @@ class ObjectSettings(SpecModel):
     `library` is the library that determines the bytes, with its version, such as `zstd 1.5.7`. It is set in the
     settings of a claim only, by the driver process. None: the settings alone determine the bytes. `rules` are the
     libraries that decide which values are accepted and what their paths are, set in the same place: a rebuild with
-    other ones may select other records.
+    other ones may select other records. So is `customer_key`: what distinguishes the key of SSE-C from others; None:
+    without one. An upload has one key.
     """
 
     format: FormatSpec = FormatSpec()
@@ -143,6 +144,7 @@ class ObjectSettings(SpecModel):
     dead_letters: Annotated[DeadLetterSettings | None, Field(exclude_if=lambda value: value is None)] = None
     library: str | None = None
     rules: tuple[str, ...] = ()
+    customer_key: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
 
     @property
     def has_schemas(self) -> bool:

@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         prefix,
         lambda: time.time_ns() // 1_000_000,
         has_attributes=bool(settings.attributes),
-        has_encryption=bool(settings.encryption),
+        has_encryption=bool(settings.encryption or settings.customer_keys),
         equal_parts=sink.spec.s3.equal_parts,
         has_lock=settings.lock is not None,
         offset_tags=sink.spec.s3.on_tag_error if settings.offset_tags else None,

@@ -29,6 +29,7 @@ from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import ownership_checked_first, take_over
 from sink_job.ledger.transitions import diff
 from sink_job.s3 import S3Client, connect, lifecycle_warning, probe, probe_encryption, probe_object_lock
+from sink_job.s3.settings import with_customer_key
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,8 @@ class Coordinator:
         self.stop_condition = stop_condition
         self.progress = progress
         self._object_settings = with_library(sink.object_settings())
+        if sink.spec.s3.encryption is not None:
+            self._object_settings = with_customer_key(self._object_settings, context.s3)
         self._s3: S3Client = connect(context.s3)
         self._root = ownership.ledger_root(self._object_settings.s3.topics_dir, sink.sink_id)
         self._ledger = Ledger(self._s3, self._root, context.attempt)

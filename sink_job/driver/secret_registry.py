@@ -68,6 +68,9 @@ def secrets_of(sink: Sink, directories: Mapping[str, Path], environ: Mapping[str
         found += [_text(directories, s3.credentials.secret, key) for key in _AWS]
     if s3.proxy is not None and s3.proxy.credentials is not None:
         found += _of_proxy(*(_text(directories, s3.proxy.credentials.secret, key) for key in ("username", "password")))
+    if s3.encryption is not None:
+        keys = [s3.encryption.customer_key, *s3.encryption.previous_keys]
+        found += [_text(directories, each.secret, each.key) for each in keys if each is not None]
     registry = sink.spec.format.registry
     if registry is not None and registry.credentials is not None:
         found += [_text(directories, registry.credentials.secret, key) for key in (*_REGISTRY, *_AWS)]

@@ -34,6 +34,7 @@ from sink_job.ledger.state import (
 from sink_job.ledger.transitions import diff
 from sink_job.maintenance.existing_objects import check_empty, check_existing_objects
 from sink_job.maintenance.reset_targets import LogBounds, ResetContext, request_digest, resolve_targets
+from sink_job.s3.settings import with_customer_key
 from sink_job.verify.audit_input import GenerationAudit
 from sink_job.verify.per_generation import per_generation
 
@@ -58,6 +59,8 @@ class OffsetResetter:
         self._request = request
         self._discovery = TopicDiscovery(sink, admin)
         self._object_settings = with_library(sink.object_settings())
+        if sink.spec.s3.encryption is not None:
+            self._object_settings = with_customer_key(self._object_settings, access.s3.settings)
 
     def run(self) -> ResetReport:
         """Applies the request. Changes nothing before it has claimed the ledger.

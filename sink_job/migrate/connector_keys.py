@@ -171,7 +171,12 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
     field("s3.acl.canned", "s3.acl", ValueForm.CHOICE),
     field("s3.ssea.name", "s3.encryption.type", ValueForm.CHOICE),
     field("s3.sse.kms.key.id", "s3.encryption.kmsKey", ValueForm.SPECIAL, "with `s3.ssea.name=aws:kms`"),
-    *different("s3.sse.customer.key", "keys of customers cannot be used", secret=True),
+    field(
+        "s3.sse.customer.key",
+        "s3.encryption.customerKey",
+        ValueForm.SECRET,
+        "names a secret; with `s3.ssea.name=AES256`, and the type is `Customer`",
+    ),
     field("s3.wan.mode", "s3.accelerate", ValueForm.BOOLEAN),
     field("s3.proxy.url", "s3.proxy.url", ValueForm.SECRET, "if it is the store itself, write `s3.endpoint` instead"),
     field("s3.proxy.user", "s3.proxy.credentials", ValueForm.SECRET, _PROXY),

@@ -30,7 +30,7 @@ def convert_store(draft: Draft, plan: SecretPlan) -> None:
     _endpoint(draft)
     convert_access(draft, plan)
     convert_proxy(draft, plan)
-    convert_encryption(draft)
+    convert_encryption(draft, plan)
     convert_attributes(draft)
     _keys(draft)
 

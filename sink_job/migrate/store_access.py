@@ -39,7 +39,7 @@ _DEFAULT_CHAIN: Final = (
     "SystemPropertiesCredentialsProvider",
     "SystemPropertyCredentialsProvider",
 )
-_ENCRYPTIONS: Final = {each.s3_name.lower(): each.value for each in EncryptionType}
+_ENCRYPTIONS: Final = {each.s3_name.lower(): each.value for each in EncryptionType if each.s3_name is not None}
 _ACLS: Final = {acl.s3_name: acl.value for acl in CannedAcl}
 _TAG_ERRORS: Final = {each.value.lower(): each.value for each in TagErrors}
 _MAX_TAGS: Final = 7
@@ -119,7 +119,7 @@ def convert_proxy(draft: Draft, plan: SecretPlan) -> None:
     draft.to_do("The proxy may be the store itself, such as LocalStack", "then write s3.endpoint instead")
 
 
-def convert_encryption(draft: Draft) -> None:
+def convert_encryption(draft: Draft, plan: SecretPlan) -> None:
     """Sets `s3.encryption`."""
     kind, key = "s3.ssea.name", "s3.sse.kms.key.id"
     found = draft.parsed(kind, lambda text: parse_choice(text, _ENCRYPTIONS)) if draft.text(kind) else None
@@ -127,6 +127,14 @@ def convert_encryption(draft: Draft) -> None:
     if kms_key is not None and found != EncryptionType.KMS:
         draft.left_out(key, "has no effect without s3.ssea.name=aws:kms")
         kms_key = None
+    own, customer_key = "s3.sse.customer.key", draft.text("s3.sse.customer.key")
+    if customer_key and found == EncryptionType.AES256:
+        secret = plan.create("encryption", {"customerKey": _origin(plan, own, customer_key)})
+        fields = {"type": EncryptionType.CUSTOMER.value, "customerKey": {"secret": secret, "key": "customerKey"}}
+        draft.put("s3.encryption", fields, f"{kind}, {own}")
+        return
+    if customer_key:
+        draft.left_out(own, "has no effect without s3.ssea.name=AES256")
     if found is not None:
         draft.put("s3.encryption", {"type": found} | ({} if kms_key is None else {"kmsKey": kms_key}), kind)
 

@@ -19,6 +19,8 @@ from sink_job.s3.request_body import Body, ChunkedBody
 
 __all__ = ["Head", "Listed", "ObjectCalls", "PutResult"]
 
+CUSTOMER = "SSE-C"
+"""Encryption with a key of the customer."""
 _BATCH = 1000
 """S3's maximum number of keys per delete request and per page of a listing."""
 
@@ -158,8 +160,10 @@ class ObjectCalls(BucketCalls):
         )
 
     def encryption_of(self, key: str) -> str:
-        """How the store says that an object is encrypted, such as `aws:kms`; empty if it does not. Raises NotFound."""
-        return str(self._transport.call("head_object", key=key).get("ServerSideEncryption", ""))
+        """How the store says that an object is encrypted, such as `aws:kms` or CUSTOMER; empty if it does not. Raises
+        NotFound."""
+        answer = self._transport.call("head_object", key=key)
+        return CUSTOMER if "SSECustomerAlgorithm" in answer else str(answer.get("ServerSideEncryption", ""))
 
     def ignored_attributes(self, key: str) -> Sequence[str]:
         """The fields of `spec.s3` that the store has not applied to an object: storageClass and tags. It does not check

@@ -13,13 +13,14 @@ from urllib.parse import urlencode
 from sink_job.api.errors import SecretNotFound
 from sink_job.engine.retry import RetryPolicy
 from sink_job.s3.assumed_role import AssumedRole
+from sink_job.s3.customer_keys import customer_key_id
 from sink_job.s3.object_lock import ObjectLock
 from sink_job.s3.proxy import ProxySettings
 from sink_job.s3.session_policy import read_policy, session_policy
 
 if TYPE_CHECKING:  # tasks unpickle settings without loading the spec's models
     from sink_job.api.sections.job_sections import S3Spec
-    from sink_job.api.spec import Spec
+    from sink_job.api.spec import ObjectSettings, Spec
 
 __all__ = ["S3Settings"]
 
@@ -40,6 +41,7 @@ class S3Settings:
     `lock`: Object Lock of objects.
     `offset_tags`: objects get tags with their offsets; `ignores_tag_errors`: also if that fails.
     `encryption`: of all that is written, as parameters of PutObject and CreateMultipartUpload.
+    `customer_keys`: files with the keys of SSE-C, the current one first.
     `every_request`: parameters of each request that has them. `accelerate`, `dual_stack`: endpoints of AWS.
     `anonymous`: requests have no signature.
     `connect_timeout_s`, `read_timeout_s`: maximum time without a response on a connection, not of a whole request.
@@ -60,6 +62,7 @@ class S3Settings:
     offset_tags: bool = False
     ignores_tag_errors: bool = True
     encryption: tuple[tuple[str, str | bool], ...] = ()
+    customer_keys: tuple[Path, ...] = ()
     every_request: tuple[tuple[str, str], ...] = ()
     accelerate: bool = False
     dual_stack: bool = False
@@ -106,6 +109,7 @@ class S3Settings:
             offset_tags=s3.offset_tags,
             ignores_tag_errors=s3.on_tag_error.value == "Ignore",
             encryption=_encryption(s3),
+            customer_keys=_customer_keys(s3, secret_dirs),
             every_request=_every_request(s3),
             accelerate=s3.accelerate,
             dual_stack=s3.dual_stack,
@@ -143,7 +147,7 @@ def _acl_of_all(spec: "S3Spec") -> str | None:
 
 
 def _encryption(spec: "S3Spec") -> tuple[tuple[str, str | bool], ...]:
-    if spec.encryption is None:
+    if spec.encryption is None or spec.encryption.type.s3_name is None:
         return ()
     found = {
         "ServerSideEncryption": spec.encryption.type.s3_name,
@@ -151,6 +155,17 @@ def _encryption(spec: "S3Spec") -> tuple[tuple[str, str | bool], ...]:
         "BucketKeyEnabled": spec.encryption.bucket_key,
     }
     return tuple((name, value) for name, value in found.items() if value is not None)
+
+
+def _customer_keys(spec: "S3Spec", secret_dirs: Mapping[str, Path]) -> tuple[Path, ...]:
+    if spec.encryption is None or spec.encryption.customer_key is None:
+        return ()
+    current, previous = spec.encryption.customer_key, spec.encryption.previous_keys
+    directory = _directory(current.secret, "encryption.customerKey", secret_dirs)
+    return (
+        directory / current.key,
+        *(_directory(each.secret, "encryption.previousKeys", secret_dirs) / each.key for each in previous),
+    )
 
 
 def _every_request(spec: "S3Spec") -> tuple[tuple[str, str], ...]:
@@ -189,3 +204,9 @@ def _directory(secret: str, field_name: str, secret_dirs: Mapping[str, Path]) ->
             f"the sink's namespace; elsewhere use --secret {secret}=DIRECTORY, with one file for each of its keys."
         )
     return secret_dirs[secret]
+
+
+def with_customer_key(object_settings: "ObjectSettings", settings: S3Settings) -> "ObjectSettings":
+    """`object_settings` with what distinguishes the current key of SSE-C, as a claim contains it (P8). Raises
+    InvalidCredentials."""
+    return object_settings.model_copy(update={"customer_key": customer_key_id(settings.customer_keys)})

@@ -9,6 +9,7 @@ from typing import Any
 from sink_job.api.errors import ConfigurationError, SinkError, UnsupportedStore
 from sink_job.s3.client import S3Client
 from sink_job.s3.errors import NoSuchUpload, PreconditionFailed
+from sink_job.s3.objects import CUSTOMER
 
 __all__ = ["advice", "lifecycle_warning", "probe", "probe_encryption", "probe_object_lock", "probe_replacement"]
 
@@ -68,7 +69,7 @@ def probe_encryption(s3: S3Client, prefix: str) -> None:
     A completion needs permissions that a put does not (kms:Decrypt). Does nothing without `spec.s3.encryption`. Raises
     UnsupportedStore for a store that ignores it, and ConfigurationError if the key cannot be used.
     """
-    expected = dict(s3.settings.encryption).get("ServerSideEncryption")
+    expected = dict(s3.settings.encryption).get("ServerSideEncryption", CUSTOMER if s3.settings.customer_keys else None)
     if expected is None:
         return
     keys = [f"{prefix}probe/{uuid.uuid4().hex}" for _ in range(2)]

@@ -4,21 +4,24 @@ The content is not hashed for the signature (0.75 CPU-s/GB). Its CRC64NVME is in
 store, and TLS protects it in transit. `Expect: 100-continue` is not sent: it would cost one round trip per part.
 """
 
+import contextlib
 import logging
 import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from botocore import UNSIGNED
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from sink_job.api.errors import SecretNotFound
 from sink_job.api.version import package_version
 from sink_job.s3.assumed_role import RoleCredentials
+from sink_job.s3.customer_keys import ANOTHER_KEY, CustomerKeys, is_other_key
 from sink_job.s3.errors import EXPIRED, FailureAction, S3Failure, failure_of, translate
 from sink_job.s3.proxy import proxies
 from sink_job.s3.request_body import ChunkedBody
@@ -42,6 +45,7 @@ class Transport:
         self.meter = RequestMetrics()
         session = new_session(settings)
         self._credentials = _credentials(session, settings)
+        self._customer_keys = CustomerKeys(settings.customer_keys)
         self._client: Any = _client(session, settings)
         self._names: Mapping[str, str] = self._client.meta.method_to_api_mapping
         self._jitter = random.Random()
@@ -107,11 +111,37 @@ class Transport:
             params.update((name, value) for name, value in self.settings.every_request if name in accepted)
         if key is not None:
             params["Key"] = key
+        if self.settings.customer_keys:
+            return self._with_customer_keys(operation, body, params)
+        return self._sent(operation, body, params)
+
+    def _sent(self, operation: str, body: ChunkedBody | None, params: Mapping[str, object]) -> Mapping[str, Any]:
+        content: Mapping[str, object] = {}
         if body is not None:
             body.seek(0)
-            params["Body"] = body
-        answer: Mapping[str, Any] = getattr(self._client, operation)(**params)
+            content = {"Body": body}
+        answer: Mapping[str, Any] = getattr(self._client, operation)(**params, **content)
         return answer
+
+    def _with_customer_keys(
+        self, operation: str, body: ChunkedBody | None, params: Mapping[str, object]
+    ) -> Mapping[str, Any]:
+        """Sends a request with the current key, and with each previous one and none until the store accepts it. Raises
+        the error for the current key."""
+        name = self._names[operation]
+        members = self._client.meta.service_model.operation_model(name).input_shape.members
+        if "SSECustomerKey" not in members:
+            return self._sent(operation, body, params)
+        current, *previous = self._customer_keys.of(name)
+        try:
+            return self._sent(operation, body, {**params, **current})
+        except ClientError as error:
+            if not is_other_key(error):
+                raise
+            for parameters in previous:
+                with contextlib.suppress(ClientError):
+                    return self._sent(operation, body, {**params, **parameters})
+            raise
 
     def persist(self, operation: str, key: str | None, attempt: Callable[[bool], _T]) -> _T:
         """Calls `attempt(is_retry)` until it succeeds, fails permanently, or the retry time is over. Raises as
@@ -155,6 +185,8 @@ class Transport:
 
     def _error(self, failure: S3Failure, operation: str, key: str | None, tried_for_s: float) -> Exception:
         doing = self._names[operation]
+        if self.settings.customer_keys and failure.kind is FailureAction.CONFIGURATION:
+            failure = replace(failure, text=f"{failure.text}; {ANOTHER_KEY}")
         return translate(failure, doing=doing, bucket=self.settings.bucket, key=key, tried_for_s=tried_for_s)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from s3sink_operator.crd.cel import CelRule, cel_list, either
+from s3sink_operator.crd.cel import LOOPBACK_URL, CelRule, cel_list, either
 from sink_job.api.aws_types import OFFSET_TAGS, EncryptionType
 from sink_job.api.rules.s3_access_rules import MAX_TAGS_BESIDE_OFFSETS
 
@@ -45,12 +45,31 @@ def _encryption(here: str) -> Iterator[CelRule]:
     for name, is_absent, types in (
         ("kmsKey", "!has(self.kmsKey)", (EncryptionType.KMS, EncryptionType.KMS_DSSE)),
         ("bucketKey", "!has(self.bucketKey)", (EncryptionType.KMS,)),
+        ("customerKey", "!has(self.customerKey)", (EncryptionType.CUSTOMER,)),
+        ("previousKeys", "!has(self.previousKeys) || self.previousKeys.size() == 0", (EncryptionType.CUSTOMER,)),
     ):
         yield CelRule(
             f"{here}.encryption",
             either(is_absent, f"self.type in {cel_list(types)}"),
             f"{here}.encryption.{name} has no effect with this type, only with {' and '.join(types)}: remove it",
         )
+    yield CelRule(
+        f"{here}.encryption",
+        "self.type != 'Customer' || has(self.customerKey)",
+        f"{here}.encryption.customerKey is missing: the type Customer needs it",
+    )
+    yield CelRule(
+        here,
+        either(
+            "!has(self.encryption)",
+            "self.encryption.type != 'Customer'",
+            "!has(self.endpoint)",
+            "!self.endpoint.startsWith('http://')",
+            f"self.endpoint.matches({LOOPBACK_URL})",
+        ),
+        f"{here}.encryption.type is not possible with an endpoint without TLS, also with insecure: each request has "
+        "the key",
+    )
 
 
 def _exclusive(here: str) -> Iterator[CelRule]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sink_job.api.aws_types import OFFSET_TAGS, EncryptionType, TagErrors, check_tag_key
 from sink_job.api.field_errors import FieldError, Path, shown
+from sink_job.api.field_types import is_loopback
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
@@ -62,10 +63,19 @@ def _encryption(spec: Spec) -> Iterator[FieldError]:
     for name, is_set, types in (
         ("kmsKey", encryption.kms_key is not None, (EncryptionType.KMS, EncryptionType.KMS_DSSE)),
         ("bucketKey", encryption.bucket_key is not None, (EncryptionType.KMS,)),
+        ("customerKey", encryption.customer_key is not None, (EncryptionType.CUSTOMER,)),
+        ("previousKeys", bool(encryption.previous_keys), (EncryptionType.CUSTOMER,)),
     ):
         if is_set and encryption.type not in types:
             message = f"has no effect with the type {encryption.type}, only with {' and '.join(types)}: remove it"
             yield FieldError((*here, name), message, ((*here, "type"),))
+    if encryption.type is EncryptionType.CUSTOMER:
+        if encryption.customer_key is None:
+            yield FieldError((*here, "customerKey"), "is missing: the type Customer needs it", ((*here, "type"),))
+        endpoint = spec.s3.endpoint
+        if endpoint is not None and endpoint.startswith("http://") and not is_loopback(endpoint):
+            message = "is not possible with an endpoint without TLS, also with insecure: each request contains the key"
+            yield FieldError((*here, "type"), message, ((*_S3, "endpoint"),))
 
 
 def _combinations(spec: Spec) -> Iterator[FieldError]:

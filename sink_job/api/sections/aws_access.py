@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool
 
 from sink_job.api.aws_types import EncryptionType, ExternalId, KmsKey, LockMode, NoProxy, ProxyUrl, RoleArn, SessionName
 from sink_job.api.base_model import SpecModel, description
-from sink_job.api.sections.secret_refs import SecretRef
+from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.api.units.quantities import DAY, HOUR, MINUTE, Duration
 
 
@@ -59,7 +59,8 @@ class EncryptionSpec(SpecModel):
     """Encryption by the store, of objects, ledger and staging."""
 
     type: Annotated[EncryptionType, description(key="s3.ssea.name", example="Kms")]
-    """Aes256: with keys of S3. Kms: with a key of AWS KMS. KmsDsse: twice, with a key of AWS KMS."""
+    """Aes256: with keys of S3. Kms: with a key of AWS KMS. KmsDsse: twice, with a key of AWS KMS. Customer: with
+    customerKey (SSE-C), which the store does not keep."""
     kms_key: Annotated[
         KmsKey | None,
         description(key="s3.sse.kms.key.id", example="arn:aws:kms:eu-central-1:123456789012:key/archive"),
@@ -67,3 +68,11 @@ class EncryptionSpec(SpecModel):
     """Key of AWS KMS: id, ARN or alias; for the types Kms and KmsDsse. Default: the key of AWS for S3 (aws/s3)."""
     bucket_key: StrictBool | None = None
     """Use a key of the bucket, which needs fewer requests to AWS KMS; for the type Kms. Default: that of the bucket."""
+    customer_key: Annotated[SecretKey | None, description(example={"secret": "s3-encryption", "key": "current"})] = None
+    """Secret with the base64 of a key of 32 bytes; for the type Customer. Without it the objects cannot be read. After
+    a change, open objects are closed before others begin, and the key before it must be in previousKeys."""
+    previous_keys: Annotated[
+        list[SecretKey],
+        description(example=[{"secret": "s3-encryption", "key": "2025"}], max_length=10),
+    ] = Field(default_factory=list)
+    """Secrets with earlier keys, to read what was written with them: the ledger as long as the sink exists."""

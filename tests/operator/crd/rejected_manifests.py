@@ -442,6 +442,32 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
     ),
     ("errors of tags that no object has", [{"spec.s3.onTagError": "Fail"}], "spec.s3.onTagError has no effect"),
     (
+        "a customer's key with KMS",
+        [{"spec.s3.encryption": {"type": "Kms", "customerKey": {"secret": "a", "key": "b"}}}],
+        "spec.s3.encryption.customerKey has no effect",
+    ),
+    (
+        "customers without a key",
+        [{"spec.s3.encryption": {"type": "Customer"}}],
+        "spec.s3.encryption.customerKey is missing",
+    ),
+    (
+        "a customer's key without TLS",
+        [
+            {
+                "spec.s3.encryption": {"type": "Customer", "customerKey": {"secret": "a", "key": "b"}},
+                "spec.s3.endpoint": "http://store:9000",
+                "spec.s3.insecure": True,
+            }
+        ],
+        "spec.s3.encryption.type is not possible",
+    ),
+    (
+        "a customer's previous key with KMS",
+        [{"spec.s3.encryption": {"type": "Kms", "previousKeys": [{"secret": "a", "key": "b"}]}}],
+        "spec.s3.encryption.previousKeys has no effect",
+    ),
+    (
         "a lock for a time without a unit",
         [{"spec.s3.objectLock": {"mode": "Governance", "retain": "30"}}],
         "spec.s3.objectLock.retain is not a duration",

@@ -202,6 +202,13 @@ def test_a_driver_requests_one_cpu_by_default(template: Json | None) -> None:
     assert container(driver(driver=given))["resources"]["requests"]["cpu"] == "1"
 
 
+def test_keys_of_customers_are_mounted_in_drivers_and_executors() -> None:
+    keys = {"customerKey": {"secret": "s3-key", "key": "a"}, "previousKeys": [{"secret": "s3-old-key", "key": "a"}]}
+    found = accepted({"spec.s3.encryption": {"type": "Customer", **keys}})
+    for secrets in (executor_secret_names(found), secret_names(found)):
+        assert {"s3-key", "s3-old-key"} <= set(secrets)
+
+
 def test_the_login_of_a_proxy_is_mounted_in_drivers_and_executors() -> None:
     section = {"url": "http://proxy:3128", "credentials": {"secret": "proxy-login"}}
     found = accepted({"spec.s3.proxy": section})

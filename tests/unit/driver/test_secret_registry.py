@@ -101,6 +101,14 @@ def test_the_password_of_a_proxy_is_redacted_as_it_is_in_urls_and_in_headers(tmp
     assert redact(f"{PASSWORD}, {url}, {header}") == f"[hidden], http://{USER}:[hidden]@proxy, [hidden]"
 
 
+def test_keys_of_customers_are_redacted(tmp_path: Path) -> None:
+    for name in ("current", "2025"):
+        (tmp_path / name).write_text(f"key-{name}\n")
+    keys = "customerKey: {secret: keys, key: current}, previousKeys: [{secret: keys, key: '2025'}]"
+    sink = sink_with("", f"encryption: {{type: Customer, {keys}}}")
+    assert secrets_of(sink, {"keys": tmp_path}, {}) == ["key-current", "key-2025"]
+
+
 def test_a_missing_secret_file_adds_no_secret() -> None:
     sink = sink_with(
         "propertySecrets: [{name: ssl.keystore.password, secret: login, key: password}]", "credentials: {secret: keys}"

@@ -112,6 +112,11 @@ def test_attributes_that_s3_rejects_are_reported(settings: dict[str, str]) -> No
         ({"s3.ssea.name": "aws:kms"}, {"type": "Kms"}),
         ({"s3.ssea.name": "aws:kms", "s3.sse.kms.key.id": "alias/a"}, {"type": "Kms", "kmsKey": "alias/a"}),
         ({"s3.ssea.name": "AES256", "s3.sse.kms.key.id": "alias/a"}, {"type": "Aes256"}),
+        (
+            {"s3.ssea.name": "AES256", "s3.sse.customer.key": "the-key"},
+            {"type": "Customer", "customerKey": {"secret": "flights-encryption", "key": "customerKey"}},
+        ),
+        ({"s3.ssea.name": "aws:kms", "s3.sse.customer.key": "the-key"}, {"type": "Kms"}),
         ({"s3.sse.kms.key.id": "alias/a"}, None),
         ({"s3.ssea.name": ""}, None),
     ],
