@@ -83,6 +83,7 @@ def _bucket_kind(method: str, query: dict[str, str]) -> str:
         "location": "GetBucketLocation",
         "lifecycle": "BucketLifecycle",
         "versioning": "BucketVersioning",
+        "object-lock": "BucketObjectLock",
     }
     for name, kind in by_query.items():
         if name in query:
