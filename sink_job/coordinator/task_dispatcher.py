@@ -262,6 +262,7 @@ class TaskDispatcher:
             slots=slots,
             schemas=schemas,
             generation=state.generation,
+            equal_parts=self._sink.spec.s3.equal_parts,
         )
 
     def _check_retention(self, starts: Mapping[TopicPartition, int]) -> None:

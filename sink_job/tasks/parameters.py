@@ -17,7 +17,8 @@ class RoundParameters:
     is the ledger's prefix. `now` is the round clock in ms; sizes are bytes. `budget` and `part_buffers` are those of a
     task if `slots` tasks share `memory` bytes; a container with less has a smaller budget. `slots` is None if the
     budget does not depend on the container. `schemas` are the schema ids that the driver has resolved (None: a rebuild,
-    which reads all schemas of the ledger's `generation`).
+    which reads all schemas of the ledger's `generation`). `equal_parts`: the sink has equalParts now, whatever the
+    settings in `settings_json` have: a rebuilt object gets such parts, which change no byte of it.
     """
 
     s3: S3Settings
@@ -36,3 +37,4 @@ class RoundParameters:
     slots: int | None = None
     schemas: KnownSchemas | None = None
     generation: int = 1
+    equal_parts: bool = False

@@ -249,7 +249,8 @@ class ObjectWriters:
             spill=self._spill,
             encoder=plain or pipeline.object_encoder(key, self._tp.topic, id_.schema),
             part_size=self._attempt.object_settings.s3.part_size,
-            equal_parts=self._attempt.object_settings.s3.equal_parts,
+            equal_parts=self._attempt.object_settings.s3.equal_parts
+            or (previous is None and self._attempt.settings.equal_parts),
             previous=previous,
             rows=DeadLetterSources(self._attempt.settings.now) if is_dead_letters else None,
         )

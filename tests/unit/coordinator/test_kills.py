@@ -92,8 +92,14 @@ class Sink:
             "spec": {"format": chosen},
             **more,
         }
-        self.memory.sink = sink_of_text(manifest("archive", "http://127.0.0.1:9", **given))
+        self._given = given
+        self.edit()
         self.effects = 0
+
+    def edit(self, **more: Any) -> None:
+        """Changes the manifest."""
+        self._given |= more
+        self.memory.sink = sink_of_text(manifest("archive", "http://127.0.0.1:9", **self._given))
 
     def run(self, before: Callable[[int], None] = lambda effect: None) -> None:
         """Runs a driver until everything is published. `before` is called before each effect."""
@@ -194,14 +200,19 @@ def test_a_kill_before_any_effect_leaves_tags_at_each_object(tmp_path: Path, mon
         assert sink.memory.s3.tags == tags, f"killed before effect {effect}"
 
 
-def test_a_store_that_needs_equal_parts_gets_no_object_without_the_setting(
+def test_a_store_that_needs_equal_parts_gets_no_object_without_the_setting_and_all_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, "Json", "None", part_size=110)
+    undisturbed.run()
     sink = Sink(tmp_path / "sink", monkeypatch, "Json", "None", part_size=110)
     sink.memory.s3.equal_parts = True
     with pytest.raises(TransientError, match="or the store rejects their parts: run s3sink check-store"):
         sink.run()
     assert sink.contents() == {}
+    sink.edit(equal_parts=True)
+    sink.run()
+    assert sink.contents() == undisturbed.contents()
 
 
 @pytest.mark.parametrize("output", ["Json", "Parquet"])

@@ -43,7 +43,7 @@ def test_a_file_without_a_key_is_reported_without_its_content(tmp_path: Path, co
     assert not content or content not in str(error.value)
 
 
-def test_keys_are_told_apart_without_revealing_them(files: tuple[Path, Path]) -> None:
+def test_the_id_of_a_key_differs_and_does_not_reveal_it(files: tuple[Path, Path]) -> None:
     one, other = (customer_key_id((file,)) for file in files)
     assert one != other
     assert customer_key_id(files) == one
