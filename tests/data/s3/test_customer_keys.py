@@ -90,6 +90,10 @@ def test_a_changed_key_closes_open_objects_first_and_later_ones_have_it(store: C
     by_key = {key: store.keys[key] for key in changed.contents()}
     assert [md5 for _, md5 in sorted(by_key.items())] == [md5_of("a"), md5_of("b")]
     assert min(by_key) == upload.key
+    rejected = len(store.rejected)
+    (result,) = changed.verify(dataclasses.replace(log, records=10))
+    assert (result.objects, result.records, result.findings) == (2, 10, ())
+    assert len(store.rejected) > rejected, "the first object was read with its own key"
 
 
 def test_a_sink_without_a_key_gets_one(store: CustomerKeyStore, plain: SinkFixture, keyed: Keyed) -> None:

@@ -1,12 +1,13 @@
 """Whole objects: what is sent, and what an answer means."""
 
 import base64
+import dataclasses
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from sink_job.api.errors import AccessDenied, BucketNotFound
-from sink_job.s3 import ChecksumMismatch, Head, Listed, NotFound, PreconditionFailed, S3Client
+from sink_job.s3 import ChecksumMismatch, Head, Listed, NotFound, PreconditionFailed, S3Client, S3Settings
 from sink_job.s3.checksums import b64, crc64nvme
 from tests.unit.s3.conftest import LOST, Reply, ScriptedStore, error_reply
 
@@ -17,6 +18,21 @@ def test_a_conditional_put_after_a_lost_reply_raises_precondition_failed(s3: S3C
     store.replies.extend([LOST, error_reply(412, "PreconditionFailed")])
     with pytest.raises(PreconditionFailed):
         s3.put("k", b"body", only_if_absent=True)
+
+
+@pytest.mark.parametrize("acl", [None, "bucket-owner-full-control"])
+def test_the_acl_of_all_that_is_written_is_sent_with_puts_and_temporary_uploads(
+    settings: S3Settings, store: ScriptedStore, acl: str | None
+) -> None:
+    client = S3Client(dataclasses.replace(settings, acl=acl))
+    store.replies.append(Reply(headers={"ETag": '"e"'}))
+    store.otherwise = Reply(
+        body="<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"
+    )
+    client.put("k", b"body")
+    client.create_upload("k", temporary=True)
+    client.close()
+    assert [each.headers.get("x-amz-acl") for each in store.received] == [acl, acl]
 
 
 def test_bytes_that_do_not_match_their_checksum_are_fetched_again(s3: S3Client, store: ScriptedStore) -> None:
