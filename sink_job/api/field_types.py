@@ -236,6 +236,13 @@ def check_dead_letter_prefix(text: str) -> None:
     check_topics_dir(text)
 
 
+def check_tombstone_path(text: str) -> None:
+    """Checks the path of records without a value."""
+    if not text:
+        raise ValueError("is empty: use a directory of its own such as tombstone")
+    check_topics_dir(text)
+
+
 def check_delimiter(text: str) -> None:
     """Checks the delimiter between the directories of a key."""
     _check_printable(text, max_length=16)
@@ -329,6 +336,7 @@ Timezone = Annotated[str, TextValidator(check_timezone, {"minLength": 1, "maxLen
 Locale = Annotated[str, TextValidator(check_locale, _schema(_LOCALE, 16))]
 TopicsDir = Annotated[str, TextValidator(check_topics_dir, {"maxLength": 512})]
 DeadLetterPrefix = Annotated[str, TextValidator(check_dead_letter_prefix, {"minLength": 1, "maxLength": 512})]
+TombstonePath = Annotated[str, TextValidator(check_tombstone_path, {"minLength": 1, "maxLength": 512})]
 Delimiter = Annotated[str, TextValidator(check_delimiter, {"minLength": 1, "maxLength": 16})]
 FileDelimiter = Annotated[str, TextValidator(check_file_delimiter, {"minLength": 1, "maxLength": 16})]
 Bucket = Annotated[str, TextValidator(check_bucket, _schema(_BUCKET, 63, 3))]

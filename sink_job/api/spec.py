@@ -28,18 +28,23 @@ from sink_job.api.sections.job_sections import (
     ErrorsSpec,
     KafkaSpec,
     KeySettings,
+    NullValueSettings,
     PartitionerSpec,
     RotationSpec,
     RoundsSpec,
     S3Spec,
 )
 from sink_job.api.sections.operator_sections import DriverSpec, ExecutorSpec, LocalRef, OffsetsSpec, ServiceAccountSpec
+from sink_job.api.sections.record_fields import needs_value
 from sink_job.api.sections.registry_section import WireFormatSettings
 from sink_job.api.sections.schema_section import BareValueSettings, bare_value_settings
 
 GROUP: Final = "s3sink.io"
 VERSION: Final = "v1alpha1"
 KIND: Final = "S3Sink"
+
+TOMBSTONE: Final = "tombstone"
+"""Default path of records without a value (`errors.onNullValue: Write`), as with the connector."""
 
 
 def ledger_folder(topics_dir: str, sink_id: str) -> str:
@@ -125,7 +130,8 @@ class ObjectSettings(SpecModel):
     `format.inference`. Both sections are None here: a change of the connection closes no object, and the ledger has the
     text of the schema once. In the ledger they are called `framing` and `unframed`.
 
-    `dead_letters`: None if rejected records are in no object.
+    `dead_letters`: None if rejected records are in no object. `null_values`: None if records without a value are in no
+    object.
 
     `library` is the library that determines the bytes, with its version, such as `zstd 1.5.7`. It is set in the
     settings of a claim only, by the driver process. None: the settings alone determine the bytes. `rules` are the
@@ -142,6 +148,7 @@ class ObjectSettings(SpecModel):
     wire_format: Annotated[WireFormatSettings | None, Field(alias="framing")] = None
     bare_values: Annotated[BareValueSettings | None, Field(alias="unframed")] = None
     dead_letters: Annotated[DeadLetterSettings | None, Field(exclude_if=lambda value: value is None)] = None
+    null_values: Annotated[NullValueSettings | None, Field(exclude_if=lambda value: value is None)] = None
     library: str | None = None
     rules: tuple[str, ...] = ()
     customer_key: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
@@ -150,6 +157,15 @@ class ObjectSettings(SpecModel):
     def has_schemas(self) -> bool:
         """True if the values have schemas."""
         return self.format.converter.has_schemas or self.bare_values is not None
+
+    @property
+    def tombstone_path(self) -> str | None:
+        """The path of all records without a value; None if they are not written, or have the path of other records."""
+        if self.null_values is None:
+            return None
+        if self.null_values.tombstone_path is not None:
+            return self.null_values.tombstone_path
+        return TOMBSTONE if needs_value(self.partitioner) else None
 
 
 class Metadata(SpecModel):
@@ -205,6 +221,7 @@ class Sink(SpecModel):
             s3=KeySettings(**{name: getattr(spec.s3, name) for name in KeySettings.model_fields}),
             schema_compatibility=spec.schema_compatibility,
             dead_letters=spec.errors.object_settings(ledger_folder(spec.s3.topics_dir, self.sink_id)),
+            null_values=spec.errors.null_values(),
             wire_format=None if spec.format.registry is None else spec.format.registry.wire_format(),
             bare_values=bare_value_settings(
                 spec.format.converter,

@@ -83,6 +83,8 @@ _RULES: Final = """\
 - `format.envelope` cannot be used with the output `Bytes`. With the outputs `Avro` and `Parquet` it needs a
   `format.keyConverter` with schemas, `Text`, `Bytes`, or none; with one that has schemas, `schemaCompatibility` must be
   `None` or `Separate`.
+- `errors.onNullValue: Write` needs `format.envelope`, and `errors.tombstonePath` needs `Write`. With the outputs `Avro`
+  and `Parquet` and a `format.keyConverter` with schemas it needs `schemaCompatibility: Separate`.
 - `rotation`: set at least one of `flushSize`, `interval`, `scheduleInterval` and `maxBytes`.
 - `rotation.interval` needs a time partitioner: `Time`, `Hourly`, `Daily` or `FieldAndTime`.
 - `rotation.scheduleInterval` and every time partitioner need `partitioner.timezone`.

@@ -1,7 +1,8 @@
 """The fields of records that paths and times need: of the value, the key, headers, topic and partition.
 
 The converter of values extracts its fields itself. This module adds the others to its result. The key of a record is
-read only if a path or time needs it, and not for a record that has no value or is rejected already.
+read only if a path or time needs it, and not for a record that is rejected already, or has no value and is not
+written.
 """
 
 from __future__ import annotations
@@ -104,8 +105,12 @@ class KeyReader:
 class RecordFields:
     """Adds fields from outside of the value to converted batches."""
 
-    def __init__(self, fields: tuple[FieldReference, ...], key: KeyReader | None) -> None:
+    def __init__(
+        self, fields: tuple[FieldReference, ...], key: KeyReader | None, *, writes_nulls: bool = False
+    ) -> None:
+        """`writes_nulls`: the keys of records without a value are needed, too."""
         self._fields = fields
+        self._writes_nulls = writes_nulls
         self._headers = [each for each in fields if each.source is FieldSource.HEADER]
         self._only_values = all(each.source is FieldSource.VALUE and each.name == each.text for each in fields)
         self._key = key
@@ -116,7 +121,8 @@ class RecordFields:
     ) -> RecordFields:
         """Raises ValueError for settings that the spec should have rejected."""
         of_key = tuple(each for each in fields if each.source is FieldSource.KEY)
-        return cls(tuple(fields), KeyReader.of(object_settings, of_key, table))
+        writes_nulls = object_settings.null_values is not None
+        return cls(tuple(fields), KeyReader.of(object_settings, of_key, table), writes_nulls=writes_nulls)
 
     @property
     def of_value(self) -> tuple[str, ...]:
@@ -135,7 +141,9 @@ class RecordFields:
 
     def with_table(self, table: SchemaTable) -> RecordFields:
         """The same fields with the schemas of `table`."""
-        return self if self._key is None else RecordFields(self._fields, self._key.with_table(table))
+        if self._key is None:
+            return self
+        return RecordFields(self._fields, self._key.with_table(table), writes_nulls=self._writes_nulls)
 
     def add(self, converted: Converted, batch: pa.RecordBatch, tp: TopicPartition) -> Converted:
         """The converted values of `batch` with all fields, by the text of their reference, and with the rejections and
@@ -159,13 +167,17 @@ class RecordFields:
         """The distinct schema ids of keys in a batch that the driver has not resolved yet."""
         if self._key is None:
             return ()
-        keys = _without(batch.column("key"), arrow_columns.truths(payload(batch).is_null()))
+        keys = batch.column("key")
+        if not self._writes_nulls:
+            keys = _without(keys, arrow_columns.truths(payload(batch).is_null()))
         return self._key.unresolved(keys, self._source(batch, tp))
 
     def _with_keys(self, converted: Converted, batch: pa.RecordBatch, tp: TopicPartition) -> Converted:
         if self._key is None:
             return converted
-        found = self._key.read(_without(batch.column("key"), _unneeded(converted, len(batch))), self._source(batch, tp))
+        nulls = None if self._writes_nulls else converted.nulls
+        keys = _without(batch.column("key"), _unneeded(converted, nulls, len(batch)))
+        found = self._key.read(keys, self._source(batch, tp))
         return replace(
             converted,
             fields=converted.fields | found.fields,
@@ -201,9 +213,10 @@ def _text(value: bytes | None) -> object:
         return value
 
 
-def _unneeded(converted: Converted, n: int) -> Mask:
-    """A mask of the rows whose key is not needed: no value, rejected, or after the first unresolved schema id."""
-    mask = np.zeros(n, np.bool_) if converted.nulls is None else converted.nulls.copy()
+def _unneeded(converted: Converted, nulls: Mask | None, n: int) -> Mask:
+    """A mask of the rows whose key is not needed: those of `nulls`, rejected ones, and all after the first unresolved
+    schema id."""
+    mask = np.zeros(n, np.bool_) if nulls is None else nulls.copy()
     mask[[row for row, _ in converted.rejected]] = True
     if converted.unresolved:
         mask[converted.unresolved[0][0] :] = True

@@ -108,9 +108,11 @@ def _length(column: pa.BinaryArray) -> int:
 # -- JSON --------------------------------------------------------------------------------------------------------------
 
 
-def json_heads(origin: Origin, keys: Part, timestamps: TimestampFormat) -> pa.BinaryArray:
+def json_heads(
+    origin: Origin, keys: Part, timestamps: TimestampFormat, without_value: Mask | None = None
+) -> pa.BinaryArray:
     """The text of each envelope up to its value, which `}` follows. `keys` are JSON texts, `null`
-    without a key."""
+    without a key. `without_value`: a mask of the records without a value, if these are written."""
     is_iso = timestamps is TimestampFormat.ISO
     times = json_columns.converted(logical_types.iso_timestamp) if is_iso else json_columns.integers
     place = b',"topic":%b,"partition":%d,"offset":' % (msgspec.json.encode(origin.tp.topic), origin.tp.partition)
@@ -125,6 +127,7 @@ def json_heads(origin: Origin, keys: Part, timestamps: TimestampFormat) -> pa.Bi
         origin.typed(_TYPE_TEXTS),
         one(place),
         json_columns.integers(origin.offsets),
+        *_value_is_null(without_value, one(b',"valueIsNull":true'), one(b',"valueIsNull":false')),
         one(b',"value":'),
     )
 
@@ -148,8 +151,9 @@ _PAIR_TEXTS: Final = json_columns.structs(
 # -- Avro data ---------------------------------------------------------------------------------------------------------
 
 
-def data_heads(origin: Origin, keys: Part) -> pa.BinaryArray:
-    """The data of the fields before the value. `keys` are data of the field `key`, none of them null."""
+def data_heads(origin: Origin, keys: Part, without_value: Mask | None = None) -> pa.BinaryArray:
+    """The data of the fields before the value. `keys` are data of the field `key`, none of them null. `without_value`:
+    as of `json_heads`."""
     topic = origin.tp.topic.encode()
     return joined(
         keys,
@@ -158,6 +162,7 @@ def data_heads(origin: Origin, keys: Part) -> pa.BinaryArray:
         origin.typed(_TYPE_DATA),
         one(encode_long(len(topic)) + topic + encode_long(origin.tp.partition)),
         longs(arrow_columns.numbers(origin.offsets)),
+        *_value_is_null(without_value, one(b"\x01"), one(b"\x00")),
     )
 
 
@@ -169,6 +174,15 @@ def optional_bytes(values: pa.BinaryArray) -> pa.BinaryArray:
 def with_branch(data: pa.BinaryArray, branch: bytes) -> pa.BinaryArray:
     """Data as those of a member of a union, after `branch`."""
     return joined(one(branch), data) if branch else data
+
+
+def with_null_member(data: pa.BinaryArray) -> pa.BinaryArray:
+    """Data of a union of at most 63 types as those of the union with null before these types: the index of the type,
+    the first byte, is one more. An empty datum stays empty."""
+    changed, bounds = arrow_columns.content(data).copy(), arrow_columns.bounds(data)
+    changed[bounds[:-1][bounds[1:] > bounds[:-1]]] += 2  # a zigzag long
+    ends = pa.py_buffer(bounds.astype(np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(data), [None, ends, pa.py_buffer(changed)])
 
 
 def _present_longs(values: pa.Int64Array) -> pa.BinaryArray:
@@ -196,6 +210,13 @@ def longs(values: npt.NDArray[Any]) -> pa.BinaryArray:
 
 
 # -- both --------------------------------------------------------------------------------------------------------------
+
+
+def _value_is_null(without_value: Mask | None, true: Part, false: Part) -> list[Part]:
+    """The field `valueIsNull`; nothing if there is no such field."""
+    if without_value is None:
+        return []
+    return [pc.if_else(arrow_columns.booleans(without_value), true, false) if without_value.any() else false]
 
 
 class _Headers:

@@ -110,10 +110,11 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
         link="([Keys and headers](#keys-and-headers))",
     ),
     *without_effect("keys.format.class headers.format.class", "only with `store.kafka.keys` and `store.kafka.headers`"),
-    *different(
+    field(
         "tombstone.encoded.partition",
-        "only with `behavior.on.null.values=write`, which is not supported yet",
-        default="tombstone",
+        "errors.tombstonePath",
+        ValueForm.SPECIAL,
+        "only with `behavior.on.null.values=write`; the connector's default is `tombstone`",
     ),
     field(
         "report.null.values.to.dlq",

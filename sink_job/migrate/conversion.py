@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from sink_job.api.enums import ConverterType, OnNullValue
+from sink_job.api.enums import ConverterType, OnNullValue, OutputFormat
 from sink_job.api.field_errors import in_a_line
 from sink_job.api.field_types import check_dns_label
-from sink_job.api.rules import unsupported
 from sink_job.migrate.consumer import convert_client, convert_group, convert_topics
 from sink_job.migrate.converters import PREFIX, convert_converter
 from sink_job.migrate.draft import BY_HAND, Draft
@@ -98,7 +97,7 @@ def _fields(draft: Draft, plan: SecretPlan, configuration: Configuration, connec
     used_by = "the partitioner" if kind.uses_time else "the schedule" if has_schedule(draft) else None
     convert_timezone(draft, used_by=used_by)
     convert_store(draft, plan)
-    _errors(draft)
+    _errors(draft, output)
     _keys_and_headers(draft)
     if configuration.state != "Running":
         draft.put("state", configuration.state, f"the connector is {configuration.state.lower()}")
@@ -118,23 +117,40 @@ def _transforms(draft: Draft) -> None:
     draft.impossible("transforms", f"this version has no transforms: {', '.join(shown)}", action)
 
 
-def _errors(draft: Draft) -> None:
+def _errors(draft: Draft, output: str) -> None:
     tolerance = draft.parsed("errors.tolerance", lambda text: parse_choice(text, {"none": "None", "all": "All"}))
     if tolerance is not None:
         draft.put("errors.tolerance", tolerance, "errors.tolerance")
     key = "behavior.on.null.values"
     choices = {"fail": "Fail", "ignore": "Ignore", "write": "Write"}
     nulls = draft.parsed(key, lambda text: parse_choice(text, choices))
-    if nulls == OnNullValue.WRITE and OnNullValue.WRITE not in unsupported.CHOICES.get(_NULLS, (OnNullValue.WRITE,)):
-        effect = "tombstones cannot be written yet; Fail stops the sink at the first one"
-        draft.different(key, effect, "choose Fail or Ignore for errors.onNullValue")
-        nulls = "Fail"
+    if nulls == OnNullValue.WRITE:
+        nulls = _written_nulls(draft, key, output)
     if nulls is not None:
         draft.put("errors.onNullValue", nulls, key)
     _dead_letters(draft, tolerance, nulls)
 
 
-_NULLS: Final = ("spec", "errors", "onNullValue")
+def _written_nulls(draft: Draft, key: str, output: str) -> str:
+    """The policy in place of `write`, of which the connector writes the keys alone, into objects of their own."""
+    if output == OutputFormat.BYTES:
+        effect = "the output Bytes has no envelope to write tombstones with; Fail stops the sink at the first one"
+        draft.different(key, effect, "choose Fail or Ignore for errors.onNullValue, or another output")
+        return "Fail"
+    effect = (
+        "a tombstone is a record with format.envelope, in an object of the output and not one of keys alone, and all "
+        "records have the envelope, with the bytes of their keys"
+    )
+    draft.different(key, effect, "readers find tombstones by the field valueIsNull, and values in the field value")
+    draft.put("format.envelope", True, key)
+    given = draft.text(_TOMBSTONES)
+    draft.put("errors.tombstonePath", given or TOMBSTONE, _TOMBSTONES if given else f"{_TOMBSTONES}: the default")
+    return "Write"
+
+
+_TOMBSTONES: Final = "tombstone.encoded.partition"
+TOMBSTONE: Final = "tombstone"
+"""The connector's default of `tombstone.encoded.partition`."""
 _REPORTED_NULLS: Final = "report.null.values.to.dlq"
 _CONTEXT_HEADERS: Final = "errors.deadletterqueue.context.headers.enable"
 

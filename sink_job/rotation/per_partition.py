@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from sink_job.arrow.arrays import Integers, Mask
-from sink_job.records.batch import REJECTED_PATH, TOMBSTONE, Rows
+from sink_job.records.batch import REJECTED_PATH, Rows
 from sink_job.rotation.policy import RotationContext
 from sink_job.rotation.projected_sizes import ProjectedSizes
 from sink_job.rotation.row_index import AcceptedRows, RowGroup, first_times, first_true
@@ -177,9 +177,9 @@ class _PartitionRotation:
             self._switch += 1
         return len(self._accepted)
 
-    @staticmethod
-    def _differ(one: str | None, other: str) -> bool:
-        return one not in (None, other, TOMBSTONE) and other != TOMBSTONE
+    def _differ(self, one: str | None, other: str) -> bool:
+        tombstones = self._rotation.settings.tombstone_path
+        return one not in (None, other, tombstones) and other != tombstones
 
     def _capped(self, at: int, start: int, end: int) -> int:
         """The first index in [start, end) that would exceed maxOpenObjects in the segment from `at`, else `end`."""

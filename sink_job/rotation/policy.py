@@ -25,7 +25,8 @@ class RotationPolicy:
 
     A record whose schema differs from that of the open object of its path closes it, unless the batch decides otherwise
     (rule 3, `Rows.closes`). `separate`: it never does, because a path has one open object for each schema.
-    An object that no setting closes is closed before it reaches S3's limit of 10,000 parts.
+    An object that no setting closes is closed before it reaches S3's limit of 10,000 parts. `tombstone_path`: a change
+    from or to this path is no path change.
     """
 
     flush_size: int | None = None
@@ -37,6 +38,7 @@ class RotationPolicy:
     max_open_time: int | None = None
     per_object: bool = False
     separate: bool = False
+    tombstone_path: str | None = None
 
     @classmethod
     def of(cls, object_settings: ObjectSettings) -> RotationPolicy:
@@ -54,6 +56,7 @@ class RotationPolicy:
             max_open_time=rotation.max_open_time,
             per_object=rotation.scope is RotationScope.OBJECT,
             separate=object_settings.schema_compatibility is SchemaCompatibility.SEPARATE,
+            tombstone_path=object_settings.tombstone_path,
         )
 
 

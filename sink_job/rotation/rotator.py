@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from sink_job.records.batch import REJECTED, Rows
+from sink_job.rotation.null_records import with_schemas_of_nulls
 from sink_job.rotation.per_object import rotate_per_object
 from sink_job.rotation.per_partition import rotate_per_partition
 from sink_job.rotation.policy import RotationContext, RotationPolicy
@@ -65,6 +66,7 @@ class Rotator:
         """
         if not len(rows):
             return []
+        rows, last_schema = with_schemas_of_nulls(rows, self.state.last_schema)
         rotate = rotate_per_object if self._context.settings.per_object else rotate_per_partition
         before = set(self.open)
         steps = with_rotation_ends(rotate(self._context, rows), before)
@@ -72,7 +74,7 @@ class Rotator:
         if rows.times is not None:
             valid = np.flatnonzero(rows.codes != REJECTED)
             last_time = int(rows.times[valid[-1]]) if len(valid) else last_time
-        self._update(next=int(rows.offsets[-1]) + 1, last_time=last_time)
+        self._update(next=int(rows.offsets[-1]) + 1, last_time=last_time, last_schema=last_schema)
         return steps
 
     def close_round(self, planned_end: int) -> list[Close]:
@@ -102,7 +104,7 @@ class Rotator:
         """Closes all open objects: at the end of a run that publishes them, or before other settings apply."""
         return [replace(self._context.close_all(), ends_rotation=True)] if self.open else []
 
-    def _update(self, **fields: int | None) -> None:
+    def _update(self, **fields: int | str | None) -> None:
         self._context.state = msgspec.structs.replace(self._context.state, **fields)
 
 

@@ -45,7 +45,8 @@ class RotationState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     `next` is the next offset to read. `committable` is the first offset that is not in a closed object: with scope
     Partition a close moves it to the last accepted offset + 1, and the end of a round without open objects moves it to
-    `next`. `open_records` is the number of records in the open objects.
+    `next`. `open_records` is the number of records in the open objects. `last_schema` is the id of the schema of the
+    last accepted record with a value, if records without one can follow it (`Rows.nulls`).
     """
 
     next: int
@@ -55,6 +56,7 @@ class RotationState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     open_records: int = 0
     current_path: str | None = None
     next_schedule: int | None = None
+    last_schema: str | None = None
 
     @classmethod
     def start(cls, offset: int) -> RotationState:

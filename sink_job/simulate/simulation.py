@@ -26,6 +26,7 @@ from sink_job.rotation.rotator import Rotator
 from sink_job.rotation.types import Append, ObjectId, OpenObjectState, RotationState, Step
 from sink_job.simulate.compatibility import RecordSchemas, with_schemas
 from sink_job.simulate.value_schema import with_value_schema
+from sink_job.writer.null_values import written_nulls
 from sink_job.writer.record_pipeline import RecordPipeline
 
 
@@ -87,7 +88,7 @@ class Simulation:
         or it is not known."""
         pipeline = replace(RecordPipeline.of(_plain(sink.object_settings()), sink.spec.errors), containers=None)
         self._pipeline = with_value_schema(pipeline, sink.object_settings(), schema)
-        self._schemas = RecordSchemas(sink.spec.schema_compatibility)
+        self._schemas = RecordSchemas(sink.spec.schema_compatibility, written_nulls(sink.object_settings()))
         self._tolerant = sink.spec.errors.tolerance is Tolerance.ALL
         self._skips = sink.spec.errors.skipped_offsets()
         self._offsets = offsets
@@ -181,7 +182,8 @@ class _Partition:
             return
         schemas = [each.schema if each.value is not None else None for each in records]
         prepared = with_schemas(self._pipeline, schemas).prepare(_batch(records), now, self._tp)
-        rows, errors = self._schemas.apply(prepared, schemas)
+        without_value = np.array([each.value is None for each in records], np.bool_)
+        rows, errors = self._schemas.apply(prepared, schemas, without_value)
         if errors and not tolerant:
             self._stopped = True
             rows, errors = rows.between(0, errors[0].row), errors[:1]

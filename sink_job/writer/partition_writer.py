@@ -232,6 +232,9 @@ class PartitionWriter:
     def _apply_steps(self, steps: Iterable[Append | Close], prepared: PreparedBatch | None) -> None:
         steps = list(steps)
         self.objects.load_schemas(steps, {} if prepared is None else prepared.schemas)
+        last = self._rotator.state.last_schema
+        if prepared is not None and last is not None and last in prepared.schemas:
+            self._attempt.pipeline.keep_last_schema(prepared.schemas[last])
         choices = [RowSelection(step.target.schema, step.rows) for step in steps if isinstance(step, Append)]
         slices = row_slices(prepared, choices) if prepared is not None and choices else iter(())
         for step in steps:

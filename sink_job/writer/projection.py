@@ -21,7 +21,8 @@ from sink_job.connect.limits import deeper
 from sink_job.connect.projection import can_project
 from sink_job.connect.schema import Schema, schema_id
 from sink_job.converters.base import SchemaColumn
-from sink_job.records.batch import NO_SCHEMA
+from sink_job.envelope.null_records import is_null_record
+from sink_job.records.batch import ANY_SCHEMA, NO_SCHEMA
 from sink_job.records.fields import Rejections
 from sink_job.writer.schema_stores import ObjectSchemaStore
 
@@ -67,7 +68,10 @@ class BatchProjection:
 
     def closes(self, open_schema: str, record: str) -> bool:
         """Whether a record of the batch closes an open object; both are ids of schemas."""
-        return compatibility.closes(self._rules.mode, self._schema(open_schema), self._schema(record))
+        of_object, of_record = self._schema(open_schema), self._schema(record)
+        if open_schema != record and (is_null_record(of_object) or is_null_record(of_record)):
+            return True  # an envelope can be projected to one without a value, which would lose the value
+        return compatibility.closes(self._rules.mode, of_object, of_record)
 
     def sizes(self, target: str, rows: Indices) -> Integers:
         """The encoded sizes of `rows` under the schema with the id `target`, in bytes."""
@@ -113,7 +117,9 @@ class BatchProjection:
         return rows[np.isin(self._codes[rows], others)]
 
     def _is_projectable(self, code: int, target: str) -> bool:
-        if code == NO_SCHEMA or self.ids[code] == target:
+        if code == ANY_SCHEMA:
+            return True
+        if code == NO_SCHEMA or self.ids[code] == target or is_null_record(self._schema(target)):
             return False
         return can_project(self.schemas[self.ids[code]], self._schema(target)) is None
 

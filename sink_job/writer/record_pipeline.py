@@ -8,38 +8,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from sink_job.api.sections.format_section import FormatSpec
 from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns
-from sink_job.arrow.arrays import Codes, Indices, Integers, Mask
+from sink_job.arrow.arrays import Codes, Integers, Mask
 from sink_job.codecs.converters import converter_for
 from sink_job.codecs.formats import row_encoder
 from sink_job.codecs.record_fields import RecordFields
 from sink_job.connect.schema import Schema, schema_id
 from sink_job.converters.base import BatchSource, Converted, RowConverter, SchemaColumn, SchemaConverter, ValueConverter
-from sink_job.converters.projection import ProjectingConverter
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
 from sink_job.engine.types import ROW
+from sink_job.envelope.null_records import EnvelopeSchemas
 from sink_job.formats.base import ObjectEncoder, RowEncoder
 from sink_job.formats.compression import Compression, Uncompressed, compression_of
 from sink_job.formats.datum_rows import ConcatenatedBlocks
-from sink_job.json.lines import JsonLines
 from sink_job.partitioning.object_keys import MAX_KEY_BYTES, object_key, padded
 from sink_job.partitioning.partitioner import PathColumns, PathPartitioner, SchemaNames
+from sink_job.partitioning.tombstone_path import with_tombstones
 from sink_job.records.batch import REJECTED_PATH, Rows
 from sink_job.records.fields import Rejections
 from sink_job.rotation.policy import RotationPolicy
 from sink_job.rotation.types import ObjectId
+from sink_job.writer.batch_rows import BatchRows
 from sink_job.writer.container_schemas import ContainerSchemas, without_schema
-from sink_job.writer.null_values import NullPolicy
+from sink_job.writer.null_values import NullPolicy, written_nulls
 from sink_job.writer.projection import BatchProjection, ProjectionRules
 from sink_job.writer.schema_stores import SchemaStores
 
@@ -143,7 +142,7 @@ class RecordPipeline:
             reads_headers=schemas is not None and schemas.needs_headers,
             projection=_projection(object_settings, stores),
             containers=_containers(object_settings, stores),
-            envelopes=_envelopes(object_settings.format),
+            envelopes=_envelopes(object_settings),
         )
 
     def with_stores(self, stores: SchemaStores) -> RecordPipeline:
@@ -164,13 +163,22 @@ class RecordPipeline:
         """Stores the schemas of objects of `topic` that records open, if records are projected to them or the objects
         contain them, and the field ids in them. `schemas` are those of the records' batch. Raises the errors of the
         store."""
-        found = [schemas[each] for each in dict.fromkeys(o.schema for o in opened) if each is not None]
+        if self.projection is None and self.containers is None:
+            return
+        ids = [each for each in dict.fromkeys(o.schema for o in opened) if each is not None]
+        found = [schemas[each] if each in schemas else self.stores.objects.find(each) for each in ids]
         if not found:
             return
         if self.projection is not None:
             self.stores.objects.put_all(found)
         if self.containers is not None:
             self.containers.keep(topic, found)
+
+    def keep_last_schema(self, schema: Schema) -> None:
+        """Stores the schema that later records without a value have (`RotationState.last_schema`), if objects can be
+        opened with it. Raises the errors of the store."""
+        if self.projection is not None or self.containers is not None:
+            self.stores.objects.put_all([schema])
 
     def prefetch_schemas(self, objects: Iterable[ObjectId]) -> None:
         """Reads the stored schemas of objects, if records are projected to them or the objects contain them. Raises the
@@ -215,22 +223,18 @@ class RecordPipeline:
             ids = dict.fromkeys((*(each for _, each in converted.unresolved), *prepared.unresolved))
             return replace(prepared, unresolved=tuple(ids))
         offsets = arrow_columns.numbers(batch.column("offset"))
-        heads = None if self.envelopes is None else self.envelopes.heads(batch, tp, converted)
+        given = self._rows_of(batch, tp, converted)
         rejected, ignored = self.null_policy.apply(converted)
-        schemas, rejected = self._schemas(batch, tp, converted, rejected)
+        found = self._schemas(batch, tp, converted, self.null_policy.skipped(converted, rejected))
+        schemas, rejected = found.schemas, [*rejected, *found.rejected]
         if self.containers is not None:
-            rejected = [*rejected, *without_schema(schemas, _mask(converted, rejected))]
-        projection: BatchProjection | None = None
-        if self.projection is not None and schemas is not None:
-            rejected = [*rejected, *self.projection.rejections(schemas, _mask(converted, rejected))]
-            projection = self.projection.batch(
-                schemas, _mask(converted, rejected), partial(self._project, batch, self._source(batch, tp), heads)
-            )
+            rejected = [*rejected, *without_schema(schemas, self.null_policy.skipped(converted, rejected))]
+        projection, rejected = self._projection_of(given, found, rejected)
         paths = self._paths(batch, now, tp, converted, rejected)
         codes = paths.codes
         without_path = [*paths.rejected, *self._too_long(tp, paths.paths, codes, offsets)]
         rejected = [*rejected, *without_path]
-        encoded = self._encoded(converted, heads)
+        encoded = given.encoded()
         distinct = [] if schemas is None else schemas.schemas
         schema_ids = list(map(schema_id, distinct))
         return PreparedBatch(
@@ -242,11 +246,12 @@ class RecordPipeline:
                 sizes=np.diff(arrow_columns.bounds(encoded)).astype(np.int64),
                 schemas=None if schemas is None else schemas.codes,
                 schema_ids=schema_ids,
+                nulls=found.nulls,
                 closes=None if projection is None else projection.closes,
                 projected_sizes=None if projection is None else projection.sizes,
             ),
             encoded=encoded,
-            errors=_rejected_rows(rejected, offsets, converted, without_path),
+            errors=_rejected_rows(rejected, offsets, self.null_policy.without_written(converted), without_path),
             ignored=ignored,
             schemas=dict(zip(schema_ids, distinct, strict=True)),
             projection=projection,
@@ -264,23 +269,41 @@ class RecordPipeline:
             return of_keys
         return (*self.converter.unresolved(batch.column("value"), self._source(batch, tp)), *of_keys)
 
-    def _schemas(
-        self, batch: pa.RecordBatch, tp: TopicPartition, converted: Converted, rejected: Rejections
-    ) -> tuple[SchemaColumn | None, Rejections]:
-        """The schemas of the records, and all rejections so far: an envelope has a schema of its own."""
+    def _rows_of(self, batch: pa.RecordBatch, tp: TopicPartition, converted: Converted) -> BatchRows:
+        heads = None if self.envelopes is None else self.envelopes.heads(batch, tp, converted)
+        return BatchRows(batch, self._source(batch, tp), converted, self.converter, self.format, self.envelopes, heads)
+
+    def _projection_of(
+        self, given: BatchRows, found: EnvelopeSchemas, rejected: Rejections
+    ) -> tuple[BatchProjection | None, Rejections]:
+        """How rows are written under other schemas, and all rejections so far. A record without a value needs no
+        version of its schema."""
+        if self.projection is None or found.schemas is None:
+            return None, rejected
+        skip = self.null_policy.skipped(given.converted, rejected)
+        versioned = skip if found.without_value is None else skip | found.without_value
+        rejected = [*rejected, *self.projection.rejections(found.schemas, versioned)]
+        skip = self.null_policy.skipped(given.converted, rejected)
+        return self.projection.batch(found.schemas, skip, given.projected), rejected
+
+    def _schemas(self, batch: pa.RecordBatch, tp: TopicPartition, converted: Converted, skip: Mask) -> EnvelopeSchemas:
+        """The schemas of the records, and those that are rejected for them: an envelope has a schema of its own."""
         if self.envelopes is None:
-            return converted.schemas, rejected
-        schemas, invalid = self.envelopes.schemas(batch, tp, converted, _mask(converted, rejected))
-        return schemas, [*rejected, *invalid]
+            return EnvelopeSchemas(converted.schemas, [])
+        return self.envelopes.schemas(batch, tp, converted, skip)
 
     def _paths(
         self, batch: pa.RecordBatch, now: int, tp: TopicPartition, converted: Converted, rejected: Rejections
     ) -> PathColumns:
         skip: Mask | None = None
         if rejected or converted.nulls is not None:
-            skip = _mask(converted, rejected)
-        timestamps = arrow_columns.numbers(batch.column("timestamp")) if self.partitioner.needs_timestamp else None
-        return self.partitioner.partition(
+            skip = self.null_policy.skipped(converted, rejected)
+        apart = None if skip is None else self.null_policy.apart(converted, skip)
+        if apart is not None and skip is not None:
+            skip = skip | apart
+        needs_timestamp = self.partitioner.needs_timestamp or apart is not None
+        timestamps = arrow_columns.numbers(batch.column("timestamp")) if needs_timestamp else None
+        found = self.partitioner.partition(
             len(batch),
             now,
             partition=tp.partition,
@@ -289,6 +312,9 @@ class RecordPipeline:
             schema_names=_schema_names(converted.schemas),
             skip=skip,
         )
+        if apart is None or self.null_policy.path is None or timestamps is None:
+            return found
+        return with_tombstones(found, self.null_policy.path, apart, timestamps)
 
     def _too_long(self, tp: TopicPartition, paths: list[str], codes: Codes, offsets: Integers) -> Rejections:
         """Rejects the records that would be the first of an object whose key is longer than S3 allows."""
@@ -311,45 +337,11 @@ class RecordPipeline:
     def _padded(self, offset: int) -> str:
         return padded(self.object_settings, offset)
 
-    def _project(
-        self,
-        batch: pa.RecordBatch,
-        source: BatchSource,
-        heads: pa.BinaryArray | None,
-        rows: Indices,
-        target: Schema,
-    ) -> pa.BinaryArray:
-        """Encodes `rows` of the batch under the schema `target`."""
-        assert isinstance(self.converter, ProjectingConverter), "the spec rejects converters that cannot project"
-        chosen = arrow_columns.integers(rows)
-        headers = None if source.headers is None else source.headers.take(chosen)
-        values, source = batch.column("value").take(chosen), replace(source, headers=headers)
-        if self.envelopes is None or heads is None:
-            return self.format.encode(self.converter.project(values, source, target))
-        projected = self.converter.project(values, source, self.envelopes.of_value(target))
-        return self.envelopes.rows(heads.take(chosen), projected)
-
-    def _encoded(self, converted: Converted, heads: pa.BinaryArray | None) -> pa.BinaryArray:
-        if self.envelopes is not None and heads is not None:
-            return self.envelopes.rows(heads, converted.values)
-        if converted.rows is not None:
-            return converted.rows
-        if converted.lines is not None and isinstance(self.format, JsonLines):
-            return converted.lines
-        return self.format.encode(converted.values)
-
 
 def _converted(converter: ValueConverter, batch: pa.RecordBatch, source: BatchSource) -> Converted:
     if ROW in batch.schema.names and isinstance(converter, RowConverter):
         return converter.convert_rows(batch.column(ROW), source)
     return converter.convert(batch.column("value"), source)
-
-
-def _mask(converted: Converted, rejected: Rejections) -> Mask:
-    """A mask of the null and the rejected rows."""
-    mask = np.zeros(len(converted.values), np.bool_) if converted.nulls is None else converted.nulls.copy()
-    mask[[row for row, _ in rejected]] = True
-    return mask
 
 
 def _rejected_rows(
@@ -369,8 +361,10 @@ def _rejected_rows(
 
 
 def _projection(object_settings: ObjectSettings, stores: SchemaStores) -> ProjectionRules | None:
-    mode = object_settings.schema_compatibility
-    return ProjectionRules(mode, stores.objects) if mode.projects and object_settings.has_schemas else None
+    mode, nulls = object_settings.schema_compatibility, written_nulls(object_settings)
+    # A record without a value has another row under the schema of a record with one.
+    is_projected = mode.projects or (object_settings.format.output.has_datums and nulls is not None and nulls.follow)
+    return ProjectionRules(mode, stores.objects) if is_projected and object_settings.has_schemas else None
 
 
 def _containers(object_settings: ObjectSettings, stores: SchemaStores) -> ContainerSchemas | None:
@@ -385,10 +379,10 @@ def _shortened(reason: str) -> str:
     return reason if len(reason) <= MAX_REASON else f"{reason[: MAX_REASON - 1]}…"
 
 
-def _envelopes(settings: FormatSpec) -> Envelopes | None:
+def _envelopes(object_settings: ObjectSettings) -> Envelopes | None:
     """The envelope of a sink; None if its objects contain values alone, which most do."""
-    if not settings.envelope:
+    if not object_settings.format.envelope:
         return None
     from sink_job.envelope.envelope import envelopes
 
-    return envelopes(settings)
+    return envelopes(object_settings.format, written_nulls(object_settings))

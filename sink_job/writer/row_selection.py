@@ -104,9 +104,10 @@ def select_rows(
     """Each object that has records among `rows`, prepared under `clock`, with their indices, ascending.
 
     `objects` are those of one topic-partition, by path and schema. If records are projected, an object has all records
-    of its path in its source ranges: no other object of the path was open meanwhile.
+    of its path in its source ranges: no other object of the path was open meanwhile. The same holds where records
+    without a value have the schema of a record before them, which may be in no source range.
     """
-    if rows.projected_sizes is not None:
+    if rows.projected_sizes is not None or rows.nulls is not None:
         objects = _by_path(objects)
         rows = replace(rows, schemas=None)
     for id_, members in _rows_by_id(rows):

@@ -52,6 +52,20 @@ LOGS = {
     "Avro keys and values to Parquet with an envelope": SchemaLog(
         records=4, ids=(2,), output=OutputFormat.PARQUET, envelope=True, keyed=True
     ),
+    "Avro to Avro objects with tombstones, Backward": SchemaLog(
+        records=6, output=OutputFormat.AVRO, envelope=True, tombstones=frozenset({2, 3})
+    ),
+    "ConnectJson to Parquet with tombstones, None": SchemaLog(
+        records=5,
+        ids=(2,),
+        converter=ConverterType.CONNECT_JSON,
+        output=OutputFormat.PARQUET,
+        envelope=True,
+        tombstones=frozenset({0, 2, 3}),
+    ),
+    "Avro keys and values to Parquet with tombstones, Separate": SchemaLog(
+        records=4, ids=(2,), output=OutputFormat.PARQUET, envelope=True, keyed=True, tombstones=frozenset({1, 3})
+    ),
     "Avro to Parquet, Backward": SchemaLog(records=5, output=OutputFormat.PARQUET, padding=600_000),
 }
 """With a value of `schemaCompatibility` that projects, the versions alternate within an object of several rounds."""
@@ -93,7 +107,7 @@ class Kills:
             unknown_ids="Reject",
             flush_size=5,
             max_records=2,
-            errors={"tolerance": "All"},
+            errors={"tolerance": "All", "onNullValue": "Write" if self.log.tombstones else "Fail"},
         )
         fixture.sink = sink_of_text(manifest("archive", "http://127.0.0.1:9", **given))
         return fixture

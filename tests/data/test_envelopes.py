@@ -105,3 +105,35 @@ def queried(query: str, files: str) -> list[Any]:
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'")
         return connection.execute(query, {"files": files}).fetchall()
+
+
+NULLS: dict[str, dict[str, Any]] = {
+    "Json": {"output": "Json"},
+    "Parquet": {"output": "Parquet", "converter": "Json", "schema": {"text": json.dumps({
+        "type": "object", "title": "Flight", "properties": {"number": {"type": "integer"}}, "required": ["number"],
+    })}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("output", NULLS)
+def test_duckdb_distinguishes_tombstones_from_null_and_verify_deep_passes(
+    spark_fixture: SparkFixture, topic: str, tmp_path: Path, output: str
+) -> None:
+    spark_fixture.topics.create(topic)
+    values = [b'{"number": 0}', None, b"null", b'{"number": 3}', None]
+    spark_fixture.topics.produce(topic, [Record(value=each, key=b"k%d" % n) for n, each in enumerate(values)])
+    sink = spark_fixture.sink(
+        [topic], format={**NULLS[output], "envelope": True}, errors={"onNullValue": "Write"}, rounds={"maxRecords": 2}
+    )
+    spark_fixture.run(sink, PUBLISH_ALL)
+    (key,) = spark_fixture.keys()
+    path = tmp_path / f"x.{output.lower()}"
+    path.write_bytes(spark_fixture.s3.client().get_object(Bucket=spark_fixture.bucket, Key=key)["Body"].read())
+    reader = "read_json_auto" if output == "Json" else "read_parquet"
+    query = f"""select "offset", valueIsNull, "value".number from {reader}($files) order by 1"""
+    assert queried(query, str(path)) == [
+        (0, False, 0), (1, True, None), (2, False, None), (3, False, 3), (4, True, None),
+    ]  # fmt: skip
+    (verified,) = spark_fixture.verify_deep(sink)
+    assert verified.compared is not None
+    assert (verified.compared.records, list(verified.compared.findings)) == (5, [])

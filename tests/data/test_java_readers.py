@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from sink_job.api.enums import OutputFormat
 from sink_job.connect.output_settings import DatumSettings
+from sink_job.writer.record_pipeline import PreparedBatch
 from tests.unit.avro.avro_data import without_logical_types
 from tests.unit.codecs.typed_cases import Case
 from tests.unit.codecs.typed_objects import (
@@ -33,6 +34,8 @@ from tests.unit.codecs.typed_objects import (
     rows,
     turn,
 )
+from tests.unit.envelope import test_null_records
+from tests.unit.envelope.enveloped import Consumed, prepare
 from tests.unit.parquet import test_encodings
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
@@ -78,6 +81,27 @@ def test_spark_reads_deltas_and_dictionaries(sql: SparkSession, tmp_path: Path) 
     path = tmp_path / "x.parquet"
     path.write_bytes(test_encodings.body())
     assert sql.read.parquet(str(path)).toArrow().to_pylist() == test_encodings.RECORDS
+
+
+def test_spark_distinguishes_no_value_from_null_also_in_objects_without_values(
+    sql: SparkSession, tmp_path: Path
+) -> None:
+    found = test_null_records.pipeline(output="Parquet")
+    for name, values in (("a", [test_null_records.flight(7, 2), None, test_null_records.NULL_OF_AVRO]), ("b", [None])):
+        prepared = prepare(found, [Consumed(value) for value in values])
+        (tmp_path / f"{name}.parquet").write_bytes(
+            test_null_records.object_of(
+                found, prepared, test_null_records.first_schema(prepared) or null_schema(prepared)
+            )
+        )
+    rows_ = sql.read.option("mergeSchema", True).parquet(str(tmp_path)).select("valueIsNull", "value.number").collect()
+    assert sorted(map(tuple, rows_), key=repr) == [(False, 7), (False, None), (True, None), (True, None)]
+
+
+def null_schema(prepared: PreparedBatch) -> str:
+    """The schema of objects without values."""
+    assert prepared.rows.nulls is not None
+    return prepared.rows.schema_ids[prepared.rows.nulls.schema]
 
 
 @pytest.mark.parametrize("name", ["uuid", "timestamp_nanos"])

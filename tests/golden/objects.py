@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from tests.support.sink_fixture import manifest
 from tests.support.synthetic_log import SyntheticLog
 
 _TYPED: Final = {"converter": "ConnectJson"}
+_TOMBSTONES: Final = {"errors": {"onNullValue": "Write"}}
 _HOURLY: Final = {"type": "Hourly", "timezone": "Europe/Berlin", "locale": "de-DE", "timestampExtractor": "Record"}
 
 LOG: Final = SyntheticLog(partitions=2, records=23, paths=3)
@@ -42,6 +44,13 @@ CASES: Final[dict[str, dict[str, Any]]] = {
     "Avro, deflate": {"format": {**_TYPED, "output": "Avro", "compression": {"codec": "Deflate"}}},
     "Parquet": {"format": {**_TYPED, "output": "Parquet"}},
     "Parquet, zstd": {"format": {**_TYPED, "output": "Parquet", "compression": {"codec": "Zstd"}}},
+    "JSON lines with tombstones": {"format": {"envelope": True}, **_TOMBSTONES},
+    "Avro with tombstones": {"format": {**_TYPED, "output": "Avro", "envelope": True}, **_TOMBSTONES},
+    "Parquet with tombstones": {
+        "format": {**_TYPED, "output": "Parquet", "envelope": True},
+        "schemaCompatibility": "Separate",
+        **_TOMBSTONES,
+    },
     "Parquet with an envelope": {"format": {**_TYPED, "output": "Parquet", "envelope": True}},
 }
 """Sections of the manifest of each sink."""
@@ -59,6 +68,7 @@ def objects_of(case: str) -> dict[str, str]:
         sink = MemorySinkFixture(Path(folder), patches)
         sink.sink = load_sink(manifest("archive", "http://127.0.0.1:9", max_records=4, spec=spec))
         typed = sink.sink.spec.format.converter is ConverterType.CONNECT_JSON
-        sink.run(TYPED_LOG if typed or sink.sink.spec.format.envelope else LOG)
+        log = TYPED_LOG if typed or sink.sink.spec.format.envelope else LOG
+        sink.run(replace(log, tombstones=frozenset({0, 2, 7, 8, 15})) if "errors" in spec else log)
         stored = {key: stored.body for key, stored in sorted(sink.s3.objects.items()) if "/_s3sink/" not in key}
     return {key: hashlib.sha256(body).hexdigest()[:16] for key, body in stored.items()}

@@ -39,7 +39,8 @@ NULL_COLUMNS = {"key": pa.binary(), "headers": HEADERS}
 
 @dataclass(frozen=True)
 class SyntheticLog:
-    """Records `0 … records - 1` of each partition of a topic, except the offsets in `gaps`.
+    """Records `0 … records - 1` of each partition of a topic, except the offsets in `gaps`; those at `tombstones` have
+    no value.
 
     Values have about `value_bytes` bytes. `other_topics` maps further topics with the same records to their ids.
     """
@@ -50,6 +51,7 @@ class SyntheticLog:
     value_bytes: int = 100
     paths: int = 1
     gaps: frozenset[int] = frozenset()
+    tombstones: frozenset[int] = frozenset()
     starts_at: int = 0
     topic_id: str = "topic-id"
     other_topics: Mapping[str, str] = field(default_factory=dict)
@@ -63,6 +65,9 @@ class SyntheticLog:
         head = json.dumps({"partition": partition, "offset": offset, "kind": f"k{offset % self.paths}"})[:-1]
         pad = "x" * (self.value_bytes - len(head) - 10)
         return f'{head}, "pad": "{pad}"}}'.encode()
+
+    def _value(self, partition: int, offset: int) -> bytes | None:
+        return None if offset in self.tombstones else self.value(partition, offset)
 
     def end(self, partition: int) -> int:
         """The log end offset of a partition (exclusive); tests override it."""
@@ -78,7 +83,7 @@ class SyntheticLog:
             yield pa.RecordBatch.from_pydict(
                 {
                     "offset": pa.array(chosen, pa.int64()),
-                    "value": pa.array([self.value(tp.partition, o) for o in chosen], pa.binary()),
+                    "value": pa.array([self._value(tp.partition, o) for o in chosen], pa.binary()),
                     "timestamp": pa.array([self.timestamp(o) for o in chosen], pa.int64()),
                 }
             )

@@ -6,17 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.enums import (
-    OnExisting,
-    OnNullValue,
-)
+from sink_job.api.enums import OnExisting
 from sink_job.api.field_errors import FieldError, Path, field_at, shown
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
 
 CHOICES: Final[Mapping[Path, Collection[StrEnum]]] = {
-    ("spec", "errors", "onNullValue"): (OnNullValue.FAIL, OnNullValue.IGNORE),
     ("spec", "offsets", "reset", "onExisting"): (OnExisting.FAIL, OnExisting.NEW_PREFIX),
 }
 """The supported values of fields with unsupported values."""

@@ -34,6 +34,7 @@ from sink_job.api.field_types import (
     PropertyName,
     Region,
     Timezone,
+    TombstonePath,
     TopicName,
     TopicsDir,
     TopicsPattern,
@@ -304,13 +305,26 @@ class DeadLetterSettings(SpecModel):
     staged: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
 
 
+class NullValueSettings(SpecModel):
+    """Records without a value are written. `tombstone_path`: the path of all of them; None: only of those whose path
+    would need the value."""
+
+    tombstone_path: str | None = None
+
+
 class ErrorsSpec(SpecModel):
     """Handling of records that cannot be written."""
 
     tolerance: Annotated[Tolerance, description(key="errors.tolerance")] = Tolerance.NONE
     """None: stop before such a record. All: write it to deadLetters, or drop and count it."""
     on_null_value: Annotated[OnNullValue, description(key="behavior.on.null.values")] = OnNullValue.FAIL
-    """Handling of records without a value (tombstones)."""
+    """Handling of records without a value (tombstones). Fail: a data error. Ignore: drop them. Write: write them with
+    their envelope, in which valueIsNull is true; needs format.envelope."""
+    tombstone_path: Annotated[
+        TombstonePath | None, description(key="tombstone.encoded.partition", example="tombstone")
+    ] = None
+    """With onNullValue: Write, the path of records without a value. Default: the path of other records or, if that
+    needs the value, tombstone."""
     dead_letters: DeadLettersSpec = DeadLettersSpec()
     """Where records that cannot be written go, and how many there may be."""
     skip: Annotated[SkipList, description(example=[{"topic": "flights", "partition": 0, "offset": 42}])] = Field(
@@ -325,6 +339,12 @@ class ErrorsSpec(SpecModel):
         for each in self.skip:
             found.setdefault(each.topic_partition, []).append(each.offset)
         return found
+
+    def null_values(self) -> NullValueSettings | None:
+        """The settings of written records without a value; None if they are not written."""
+        if self.on_null_value is not OnNullValue.WRITE:
+            return None
+        return NullValueSettings(tombstone_path=self.tombstone_path)
 
     def object_settings(self, ledger: str) -> DeadLetterSettings | None:
         """The settings of dead-letter objects; None without a prefix and a topic. `ledger`: the ledger's folder."""

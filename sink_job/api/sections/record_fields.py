@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.enums import ConverterType, TimestampExtractor
+from sink_job.api.enums import ConverterType, SchemaNamePosition, TimestampExtractor
 from sink_job.api.field_errors import FieldError, Path
 
 if TYPE_CHECKING:
+    from sink_job.api.sections.job_sections import PartitionerSpec
     from sink_job.api.spec import Spec
 
 _PARTITIONER: Final = ("spec", "partitioner")
@@ -89,6 +90,15 @@ def path_fields(spec: Spec) -> Iterator[tuple[Path, FieldReference]]:
         yield (*_PARTITIONER, "fields"), FieldReference.of(text)
     if partitioner.type.uses_time and partitioner.timestamp_extractor is TimestampExtractor.RECORD_FIELD:
         yield (*_PARTITIONER, "timestampField"), FieldReference.of(partitioner.timestamp_field)
+
+
+def needs_value(partitioner: PartitionerSpec) -> bool:
+    """Whether paths or times need the value of a record, or its schema."""
+    fields = list(partitioner.fields or ()) if partitioner.type.uses_fields else []
+    if partitioner.type.uses_time and partitioner.timestamp_extractor is TimestampExtractor.RECORD_FIELD:
+        fields.append(partitioner.timestamp_field)
+    by_value = any(FieldReference.of(text).source is FieldSource.VALUE for text in fields)
+    return by_value or partitioner.schema_name is not SchemaNamePosition.NONE
 
 
 def check_record_fields(spec: Spec) -> Iterator[FieldError]:

@@ -369,6 +369,52 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "spec.errors.deadLetters.nullValues has no effect without spec.errors.onNullValue: Ignore",
     ),
     (
+        "null values that are written without an envelope",
+        [{"spec.errors": {"onNullValue": "Write"}}],
+        "spec.errors.onNullValue: Write needs spec.format.envelope",
+    ),
+    (
+        "a path of tombstones that are not written",
+        [{"spec.errors": {"tombstonePath": "gone"}}],
+        "spec.errors.tombstonePath has no effect without spec.errors.onNullValue: Write",
+    ),
+    (
+        "a path of tombstones that is no directory",
+        [
+            {"spec.errors": {"onNullValue": "Write", "tombstonePath": path}, "spec.format": {"envelope": True}}
+            for path in ("a//b", "../a", "_s3sink")
+        ],
+        "spec.errors.tombstonePath has an element that is empty, . or .., or _s3sink",
+    ),
+    (
+        "a path of tombstones that ends with the delimiter",
+        [
+            {
+                "spec.errors": {"onNullValue": "Write", "tombstonePath": "gone-"},
+                "spec.format": {"envelope": True},
+                "spec.s3.directoryDelimiter": "-",
+            }
+        ],
+        "spec.errors.tombstonePath begins or ends with spec.s3.directoryDelimiter",
+    ),
+    (
+        "null values beside keys with schemas",
+        [
+            {
+                "spec.errors": {"onNullValue": "Write"},
+                "spec.format": {
+                    "converter": "Avro",
+                    "keyConverter": "Avro",
+                    "output": output,
+                    "envelope": True,
+                    "registry": {"url": ["https://registry.example.com"]},
+                },
+            }
+            for output in ("Avro", "Parquet")
+        ],
+        "spec.schemaCompatibility: None cannot be used with spec.errors.onNullValue: Write",
+    ),
+    (
         "dead letters among the objects",
         [{"spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "a/b"}}, "spec.s3.topicsDir": "a/b"}],
         "spec.errors.deadLetters.prefix and spec.s3.topicsDir must not contain each other",

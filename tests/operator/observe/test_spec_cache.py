@@ -90,11 +90,13 @@ def test_another_skip_annotation_is_parsed_without_another_generation() -> None:
 
 
 def test_an_unsupported_feature_is_an_error_and_its_sink_still_takes_part_in_conflicts() -> None:
-    found = SpecCache().parse(document(errors={"onNullValue": "Write"}))
+    reset = {"nonce": "n", "to": "Earliest", "onExisting": "Overwrite"}
+    found = SpecCache().parse(document(offsets={"reset": reset}))
     assert found.spec.sink is None
-    assert "spec.errors.onNullValue: Write is not supported" in found.spec.error
+    assert "spec.offsets.reset.onExisting: Overwrite is not supported" in found.spec.error
     assert found.readable is not None
-    assert found.readable.spec.errors.on_null_value == "Write"
+    assert found.readable.spec.offsets.reset is not None
+    assert found.readable.spec.offsets.reset.on_existing == "Overwrite"
 
 
 def test_an_invalid_spec_is_an_error_and_owns_nothing() -> None:

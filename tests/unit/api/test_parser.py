@@ -229,8 +229,9 @@ spec:
         "spec.format.output: Avro needs records with a schema, and those of the converter Json have none: use the "
         "converter Avro, Protobuf or JsonSchema with registry or schema, ConnectJson, or Json with schema or "
         "inference",
+        "spec.errors.onNullValue: Write needs spec.format.envelope: true: a record without a value has only its key, "
+        "headers and origin to write; set that, or use Ignore or Fail",
         "spec.rounds.minBytes: 2Gi is above spec.rounds.maxBytes, 512Mi",
-        "spec.errors.onNullValue: Write is not supported yet; supported: Fail, Ignore",
     ]
 
 

@@ -36,7 +36,7 @@ def test_a_row_has_what_is_allowed_and_the_default(section: str, field: str, val
 
 
 def test_values_that_are_not_supported_yet_come_later() -> None:
-    assert row("spec.errors", "onNullValue")[1] == "`Fail`, `Ignore`; later: Write"
+    assert row("spec.errors", "onNullValue")[1] == "`Fail`, `Ignore`, `Write`"
 
 
 def test_a_row_has_the_key_of_the_connector() -> None:

@@ -114,9 +114,30 @@ def test_the_settings_of_errors_are_taken_over() -> None:
     assert spec_of(settings)["errors"] == {"tolerance": "All", "onNullValue": "Ignore"}
 
 
-def test_tombstones_that_cannot_be_written_yet_are_reported_and_stop_the_sink() -> None:
-    assert spec_of({"behavior.on.null.values": "write"})["errors"] == {"onNullValue": "Fail"}
-    assert len(findings_of({"behavior.on.null.values": "write"})) == 1
+@pytest.mark.parametrize(
+    ("more", "path"), [({}, "tombstone"), ({"tombstone.encoded.partition": "gone"}, "gone")], ids=["default", "given"]
+)
+def test_tombstones_are_written_with_an_envelope_which_is_reported(more: dict[str, str], path: str) -> None:
+    settings = {"behavior.on.null.values": "write", **more}
+    spec = spec_of(settings)
+    assert (spec["errors"], spec["format"]["envelope"]) == ({"onNullValue": "Write", "tombstonePath": path}, True)
+    (finding,) = findings_of(settings)
+    assert "not one of keys alone" in str(finding)
+
+
+def test_tombstones_in_an_output_without_envelopes_are_reported_and_stop_the_sink() -> None:
+    settings = {
+        "behavior.on.null.values": "write",
+        "format.class": "io.confluent.connect.s3.format.bytearray.ByteArrayFormat",
+    }
+    assert spec_of(settings)["errors"] == {"onNullValue": "Fail"}
+    assert any("the output Bytes has no envelope" in str(each) for each in findings_of(settings))
+
+
+def test_a_path_of_tombstones_has_no_effect_if_they_are_not_written() -> None:
+    settings = {"tombstone.encoded.partition": "gone"}
+    assert "errors" not in spec_of(settings)
+    assert findings_of(settings) == []
 
 
 def test_a_dead_letter_topic_and_its_headers_are_converted() -> None:

@@ -157,7 +157,8 @@ class NaiveRotator:
         interval = self.settings.interval
         if interval is None or time is None or self.base is None:
             return False
-        changed = path != self.current_path and TOMBSTONE not in (path, self.current_path)
+        tombstones = self.settings.tombstone_path
+        changed = path != self.current_path and (tombstones is None or tombstones not in (path, self.current_path))
         return time - self.base >= interval or (self.settings.on_path_change and changed)
 
     def schedule_due(self) -> bool:

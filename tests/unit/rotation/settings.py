@@ -14,7 +14,9 @@ def object_settings(
     rotation: dict[str, Any] | None = None,
     s3: dict[str, Any] | None = None,
     wire_format: dict[str, Any] | None = None,
+    null_values: dict[str, Any] | None = None,
 ) -> ObjectSettings:
     """The settings of a manifest with these sections; everything else has its default."""
     sections = {"format": format, "partitioner": partitioner, "rotation": rotation, "s3": s3, "framing": wire_format}
+    sections["nullValues"] = null_values
     return ObjectSettings.model_validate({name: section for name, section in sections.items() if section is not None})

@@ -38,6 +38,7 @@ settings = st.builds(
     max_open_time=small(120),
     per_object=st.booleans(),
     separate=st.booleans(),
+    tombstone_path=st.sampled_from([None, TOMBSTONE]),
     closes=st.none() | st.sets(st.tuples(st.sampled_from(SCHEMAS), st.sampled_from(SCHEMAS))).map(_check),
 )
 

@@ -86,9 +86,14 @@ def test_after_a_close_the_first_record_may_be_of_another_path() -> None:
 def test_a_change_to_the_tombstone_path_does_not_count_and_neither_does_one_back() -> None:
     paths = ["a", TOMBSTONE, "a", TOMBSTONE, "b"]
     records = [record(offset, path, 1) for offset, path in enumerate(paths)]
-    replay = run(RotationPolicy(interval=1000), (0, records))
+    replay = run(RotationPolicy(interval=1000, tombstone_path=TOMBSTONE), (0, records))
     assert closed(replay) == []
     assert still_open(replay) == [("a", [0, 2]), (TOMBSTONE, [1, 3]), ("b", [4])]
+
+
+def test_without_a_tombstone_path_its_name_is_any_path() -> None:
+    replay = run(RotationPolicy(interval=1000), (0, [record(0, "a", 1), record(1, TOMBSTONE, 1)]))
+    assert closed(replay) == [[("a", [0])]]
 
 
 def test_the_cap_closes_before_the_record_that_would_open_one_too_many() -> None:

@@ -98,3 +98,34 @@ def test_a_tombstone_has_no_schema() -> None:
         of, write(record(0, schema=flight(1)), record(1, None, schema=flight(2)), record(2, schema=flight(1)))
     )
     assert offsets(report["open"]) == [[0, 2]]
+
+
+WRITE: dict[str, Any] = {"errors": {"onNullValue": "Write"}, "format": {"converter": "ConnectJson", "envelope": True}}
+
+
+def tombstone(offset: int) -> dict[str, Any]:
+    return {**record(offset), "value": None}
+
+
+@pytest.mark.parametrize(
+    ("compatibility", "path", "expected"),
+    [
+        ("None", None, [[0, 1, 2, 3]]),
+        ("Backward", None, [[0, 1, 2, 3]]),
+        ("Separate", None, [[0, 2], [1, 3]]),
+        ("None", "gone", [[0, 2], [1, 3]]),
+    ],
+)
+def test_a_written_tombstone_closes_nothing(compatibility: str, path: str | None, expected: list[list[int]]) -> None:
+    errors = WRITE["errors"] | ({} if path is None else {"tombstonePath": path})
+    of = with_compatibility(compatibility, **LARGE, **{**WRITE, "errors": errors})
+    first = write(record(0, schema=flight(1)), tombstone(1))
+    _, report = run(of, first, write(record(2, schema=flight(1)), tombstone(3)))
+    assert (offsets(report["open"]), report["closed"], report["errors"]) == (expected, [], [])
+
+
+def test_a_written_tombstone_follows_the_schema_of_an_earlier_round() -> None:
+    of = sink(**{"rotation": {"flushSize": 2}, **WRITE})
+    reports = run(of, write(record(0, schema=flight(1)), record(1, schema=flight(1))), write(tombstone(2)),
+                  write(record(3, schema=flight(1))))  # fmt: skip
+    assert [offsets(report["closed"]) for report in reports] == [[[0, 1]], [], [[2, 3]]]

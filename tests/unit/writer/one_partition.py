@@ -105,7 +105,8 @@ class OnePartition:
         end = self.state.next + len(values)
         with SpillPool(given.budget) as spool:
             task = TaskInput(self.state, end, close, tuple(skip))
-            result = PartitionWriter(cast("TaskAttempt", share), TP, task, spool).run(batches(self.state.next, values))
+            writer = PartitionWriter(cast("TaskAttempt", share), TP, task, spool)
+            result = writer.run(self.batches(self.state.next, values))
         staging.flush()
         change = msgspec.json.decode(msgspec.json.encode(diff(self.state, result.state)), type=PartitionDelta)
         self.changes.append(change)
@@ -114,6 +115,10 @@ class OnePartition:
         self.named += result.closed
         self.rotations += result.rotations
         return result
+
+    def batches(self, first: int, values: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
+        """The records from the offset `first` on."""
+        return batches(first, values)
 
     @property
     def objects(self) -> list[ClosedObject | OpenObject]:
