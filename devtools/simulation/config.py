@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from devtools.simulation import containers, registry
+from devtools.simulation import containers, null_values, registry
 from devtools.simulation.client import CALL_FAULTS, CONDITIONAL_FAULTS
 from devtools.simulation.dead_letters import DEAD_LETTERS, TOPIC
 from devtools.simulation.successors import SINK_ID, name_of
@@ -64,6 +64,7 @@ TRAITS = (
     "skips",
     "equal-parts",
     "offset-tags",
+    "null-values",
 )
 """Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
@@ -78,6 +79,7 @@ which the ledger has a copy, to a driver that reads more records; and the upload
 or in the topic alone; only with `dead-letters`, and not with `take-over`. `skips`: each manifest lists records to skip,
 others than the manifest before it. `repairs`: other programs damage visible objects, and `repair` runs beside the
 drivers; only if it is included, so that no seed without it changes, and not with `reset` and `take-over`.
+`null-values`: records have envelopes, some of them no value; not with `registry`.
 `equal-parts`: the store rejects an object whose parts have different sizes, apart from the last.
 `offset-tags`: objects get tags with their offsets."""
 
@@ -103,6 +105,7 @@ RARE = {
     "skips": 0.25,
     "equal-parts": 0.2,
     "offset-tags": 0.2,
+    "null-values": 0.2,
 }
 """The probability of a feature; 0.5 for others."""
 
@@ -117,6 +120,7 @@ UNUSUAL = (
     "skips",
     "equal-parts",
     "offset-tags",
+    "null-values",
 )
 """Features that a search for a deliberate defect leaves out, unless the defect is one of them."""
 
@@ -157,6 +161,7 @@ class SimulationConfig:
     rng: random.Random = field(repr=False)
     output_rng: random.Random = field(repr=False)
     skip_rng: random.Random = field(repr=False)
+    null_rng: random.Random = field(repr=False)
 
     def has(self, feature: str) -> bool:
         return feature in self.features
@@ -189,6 +194,8 @@ class SimulationConfig:
             containers.change_output(manifest["spec"], self.output_rng)
             if self.has("inference"):
                 containers.infer_schema(manifest["spec"]["format"])
+        if self.has("null-values"):
+            null_values.write_nulls(manifest["spec"], self.null_rng)
         return parse_sink(manifest)
 
 
@@ -203,6 +210,8 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
         features.discard("dead-letters")
     if "dead-letters" not in features or "take-over" in features:
         features.discard("dead-letter-topic")
+    if "registry" in features:
+        features.discard("null-values")
     if features >= {"take-over", "other-ledger"}:
         features.difference_update(NOT_WITH_OTHER_LEDGER)
     if "repairs" in features:
@@ -230,6 +239,7 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
         rng=rng,
         output_rng=random.Random(f"{seed}/outputs"),
         skip_rng=random.Random(f"{seed}/lists of skips"),
+        null_rng=random.Random(f"{seed}/nulls"),
     )
 
 

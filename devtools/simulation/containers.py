@@ -90,10 +90,10 @@ def values(key: str, body: bytes) -> list[str]:
     """The values of an object, in order, each as by `canonical`. Raises the errors of the libraries."""
     file = io.BytesIO(body)
     rows = fastavro.reader(file) if key.endswith(".avro") else pq.ParquetFile(file).read().to_pylist()
-    return [canonical(_restored(row)) for row in rows]
+    return [canonical(restored(row)) for row in rows]
 
 
-def _restored(row: Any) -> Any:
+def restored(row: Any) -> Any:
     """A row with the properties that its inferred schema lacks, and with JSON texts as what they contain."""
     return _merged(_parsed({name: each for name, each in row.items() if name != UNKNOWN}), row.get(UNKNOWN))
 

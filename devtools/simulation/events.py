@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from devtools.simulation import containers, registry
+from devtools.simulation import containers, null_values, registry
 from devtools.simulation.config import DAY_MS, EVENTS, FOREIGN_KEY, START_MS
 from devtools.simulation.kafka import SimulatedLog
 from devtools.simulation.oracle import generation_of
@@ -187,8 +187,14 @@ class Events:
         time = simulation.scheduler.now + (rng.randrange(-7_200_000, 7_200_000) if config.scattered_times else 0)
         log.times[offset] = time
         bad = rng.random() if config.has("bad-records") else 1.0
+        if config.has("null-values"):
+            is_null, null = null_values.null_value(config.null_rng)
+            if is_null:
+                log.values[offset] = null
+                simulation.oracle.produced(Source(tp, offset, time, ""), null)
+                return
         if bad < (0.3 if config.has("dead-letter-topic") or config.has("skips") else 0.1):
-            log.values[offset] = value = None if bad < 0.05 else b"{not json"
+            log.values[offset] = value = None if bad < 0.05 and not config.has("null-values") else b"{not json"
             if value is not None and config.has("dead-letters"):
                 simulation.oracle.rejected(Source(tp, offset, time, ""), value)
             return

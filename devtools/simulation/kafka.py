@@ -241,6 +241,8 @@ def _batch(log: SimulatedLog, offsets: Sequence[int], columns: Columns) -> pa.Re
         data["key"] = pa.nulls(len(offsets), pa.binary())
     if columns.headers:
         data["headers"] = pa.nulls(len(offsets), HEADERS)
+    if columns.timestamp_type:
+        data["timestamp_type"] = pa.array([0] * len(offsets), pa.int8())
     return pa.RecordBatch.from_pydict(data)
 
 

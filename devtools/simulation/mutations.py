@@ -20,6 +20,7 @@ import msgspec
 from devtools.simulation.client import SimulatedS3
 from devtools.simulation.config import UNUSUAL
 from devtools.simulation.dead_letter_mutations import DEAD_LETTER_MUTATIONS, TOPIC_MUTATIONS
+from devtools.simulation.null_mutations import NULL_MUTATIONS
 from devtools.simulation.runner import FailedCase, new_cases, run_case
 from devtools.simulation.skip_mutations import SKIP_INCLUDE, SKIP_MUTATIONS
 from devtools.simulation.store import SimulatedStore
@@ -459,7 +460,7 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         hand_over_not_marked,
         owners_replaced_unconditionally,
     )
-} | {**DEAD_LETTER_MUTATIONS, **SKIP_MUTATIONS}
+} | {**DEAD_LETTER_MUTATIONS, **SKIP_MUTATIONS, **NULL_MUTATIONS}
 
 INCLUDE = {
     **SKIP_INCLUDE,
@@ -475,12 +476,10 @@ INCLUDE = {
     "reset_before_published": ("reset", "second-driver"),
     "commits_without_generation": ("reset",),
     "claims_are_dropped": ("slow-records",),
-    "object_schemas_not_kept": ("containers",),
+    "nulls_not_rebuilt": ("null-values", "containers", "lost-uploads"),
+    **dict.fromkeys(("object_schemas_not_kept", "sync_markers_differ", "row_groups_forgotten"), ("containers",)),
+    **dict.fromkeys(("offsets_of_row_groups_forgotten", "blocks_depend_on_tasks"), ("containers",)),
     "field_ids_by_schema": ("containers", "edit"),
-    "sync_markers_differ": ("containers",),
-    "offsets_of_row_groups_forgotten": ("containers",),
-    "row_groups_forgotten": ("containers",),
-    "blocks_depend_on_tasks": ("containers",),
     "tagged_after_the_acknowledgement": ("offset-tags",),
     "parts_end_with_rows": ("equal-parts",),
     "bytes_behind_a_part_forgotten": ("equal-parts",),
@@ -501,8 +500,7 @@ INCLUDE = {
     "hand_over_not_marked": ("take-over", "other-ledger", "slow-records", "second-driver"),
     "owners_replaced_unconditionally": ("take-over", "other-ledger"),
 }
-"""Features of all runs that search for a defect. Only those for a defect of containers have containers,
-and so on with a registry, and with other sinks that take over."""
+"""Features of all runs that search for a defect. Only those for a defect of containers have containers, and so on."""
 
 
 EXCLUDE = {

@@ -10,14 +10,14 @@ import gzip
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from devtools.bucket_listing import decompressed
-from devtools.simulation import containers
+from devtools.simulation import containers, null_values
 from devtools.simulation.dead_letters import DeadLetterAccount, is_dead_letters
 from devtools.simulation.kafka import SimulatedKafka
 from devtools.simulation.registered_objects import RegisteredObjects, Source
@@ -97,7 +97,8 @@ class Oracle:
         self.fail = fail
         self.sources: dict[bytes, Source] = {}
         self._by_value: dict[str, Source] = {}
-        self._values: dict[tuple[TopicPartition, int], bytes] = {}
+        self._values: dict[tuple[TopicPartition, int], bytes | None] = {}
+        self._places: dict[tuple[TopicPartition, int], Source] | None = None  # with envelopes
         self._closed: dict[str, tuple[ClosedObject, LedgerAccount]] = {}
         self._single_write = SingleWrite()
         self.dead_letters = DeadLetterAccount()
@@ -127,17 +128,31 @@ class Oracle:
 
     # -- Kafka -------------------------------------------------------------------------------------------------------
 
-    def produced(self, source: Source, value: bytes, registered: tuple[int, dict[str, Any]] | None = None) -> None:
+    def expect_envelopes(self) -> None:
+        """Each object has envelopes, by which its records are found."""
+        self._places = {}
+
+    def produced(
+        self, source: Source, value: bytes | None, registered: tuple[int, dict[str, Any]] | None = None
+    ) -> None:
         """Takes a record. `registered`: its schema's version and its fields, with a registry."""
         tp, offset = source.tp, source.offset
         self._values[tp, offset] = value
+        if self._places is not None:
+            self._places[tp, offset] = source
+        elif value is None:
+            raise ValueError("only records in envelopes have no value")
+        else:
+            self._known_by_value(source, value, registered)
+        self.accepted[tp].append(offset)
+
+    def _known_by_value(self, source: Source, value: bytes, registered: tuple[int, dict[str, Any]] | None) -> None:
         self.sources[value] = source
         if registered is None:
             self._by_value[containers.canonical(json.loads(value))] = source
         else:
             assert self.registered is not None, "the run has a registry"
             self.registered.produced(source, *registered)
-        self.accepted[tp].append(offset)
 
     def rejected(self, source: Source, value: bytes) -> None:
         """Takes a record that has to be in a dead-letter object."""
@@ -406,8 +421,8 @@ class Oracle:
 
     def _expect_parts(self, o: ClosedObject, settings: str, body: bytes, sources: list[Source]) -> None:
         """The object has the bytes and the parts of one that is written in one go (P3)."""
-        values = [self._values[source.tp, source.offset] for source in sources]
-        expected = self._single_write.parts(settings, o.key, sources[0].tp, values)
+        values = [(source.offset, source.time, self._values[source.tp, source.offset]) for source in sources]
+        expected = self._single_write.parts(settings, o.key, sources[0].tp, values, o.schema)
         if (whole := b"".join(expected)) != body:
             message = f"{o.key} has other bytes than its {len(values)} records written in one go"
             self.fail(Violation("other bytes", f"{message}: {_difference(body, whole)}; settings {settings}"))
@@ -420,6 +435,8 @@ class Oracle:
             return self.dead_letters.sources(body)
         if self.registered is not None:
             return self._registered_sources(self.registered, key, body)
+        if self._places is not None:
+            return self._sources_of_envelopes(self._places, key, body)
         if containers.is_container(key):
             return self._sources_of_container(key, body)
         lines = decompressed(body, key).split(b"\n")
@@ -436,6 +453,23 @@ class Oracle:
     def _registered_sources(self, registered: RegisteredObjects, key: str, body: bytes) -> list[Source]:
         try:
             found = list(registered.sources(key, body))
+        except Exception as error:
+            self.fail(Violation("bytes", f"{key} cannot be read: {type(error).__name__}: {error}"))
+            return []
+        if key.endswith(".parquet"):
+            self._expect_field_ids(key, containers.field_ids(body), found[0].tp.topic)
+        return found
+
+    def _sources_of_envelopes(
+        self, places: Mapping[tuple[TopicPartition, int], Source], key: str, body: bytes
+    ) -> list[Source]:
+        found: list[Source] = []
+        try:
+            for tp, offset, time, value in null_values.envelopes(key, decompressed(body, key)):
+                source, given = places[tp, offset], self._values[tp, offset]
+                if (time, value) != (source.time, None if given is None else containers.canonical(json.loads(given))):
+                    raise ValueError(f"{tp}@{offset} has {time} {value}, and not {source.time} {given!r}")
+                found.append(source)
         except Exception as error:
             self.fail(Violation("bytes", f"{key} cannot be read: {type(error).__name__}: {error}"))
             return []

@@ -72,6 +72,8 @@ class Simulation:
         self.rng = random.Random(f"{seed}/events")
         self.kafka = SimulatedKafka()
         self.oracle = Oracle(self.kafka, lambda: self.scheduler.now, self.scheduler.fail)
+        if config.has("null-values"):
+            self.oracle.expect_envelopes()
         self.kafka.on_commit = self._committed
         self.store = SimulatedStore(lambda: self.scheduler.now, min_part=1)
         self.store.on_put, self.store.on_complete = self.oracle.put, self.oracle.completed
