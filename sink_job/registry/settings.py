@@ -10,7 +10,7 @@ from sink_job.api.enums import RegistryType, SubjectNameStrategy
 from sink_job.api.errors import SecretNotFound
 from sink_job.api.sections.registry_section import RegistrySpec
 from sink_job.engine.retry import RetryPolicy
-from sink_job.s3.assumed_role import AssumedRole
+from sink_job.s3.access.assumed_role import AssumedRole
 from sink_job.s3.proxy import ProxySettings
 
 

@@ -27,8 +27,8 @@ from sink_job.api.errors import (
     TransientError,
     UnsupportedStore,
 )
+from sink_job.s3.access.sts_errors import STS_OPERATIONS, role_failure
 from sink_job.s3.proxy import PROXY_LOGIN, REJECTED, proxy_failure
-from sink_job.s3.sts_errors import STS_OPERATIONS, role_failure
 
 __all__ = [
     "EXPIRED",

@@ -12,8 +12,8 @@ from botocore.config import Config
 from botocore.credentials import CredentialProvider, CredentialResolver
 from botocore.loaders import Loader, create_loader
 
-from sink_job.s3.assumed_role import RoleProvider
-from sink_job.s3.credentials import DirectoryProvider
+from sink_job.s3.access.assumed_role import RoleProvider
+from sink_job.s3.access.credentials import DirectoryProvider
 from sink_job.s3.proxy import proxies
 from sink_job.s3.settings import S3Settings
 

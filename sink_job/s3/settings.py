@@ -12,11 +12,11 @@ from urllib.parse import urlencode
 
 from sink_job.api.errors import SecretNotFound
 from sink_job.engine.retry import RetryPolicy
-from sink_job.s3.assumed_role import AssumedRole
+from sink_job.s3.access.assumed_role import AssumedRole
+from sink_job.s3.access.session_policy import read_policy, session_policy
 from sink_job.s3.customer_keys import customer_key_id
 from sink_job.s3.object_lock import ObjectLock
 from sink_job.s3.proxy import ProxySettings
-from sink_job.s3.session_policy import read_policy, session_policy
 
 if TYPE_CHECKING:  # tasks unpickle settings without loading the spec's models
     from sink_job.api.sections.job_sections import S3Spec

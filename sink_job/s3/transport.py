@@ -20,7 +20,7 @@ from botocore.parsers import ResponseParserError
 
 from sink_job.api.errors import SecretNotFound
 from sink_job.api.version import package_version
-from sink_job.s3.assumed_role import RoleCredentials
+from sink_job.s3.access.assumed_role import RoleCredentials
 from sink_job.s3.customer_keys import ANOTHER_KEY, CustomerKeys, is_other_key
 from sink_job.s3.errors import EXPIRED, FailureAction, S3Failure, failure_of, translate
 from sink_job.s3.proxy import proxies

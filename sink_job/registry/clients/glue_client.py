@@ -18,8 +18,8 @@ from sink_job.registry.clients.glue_errors import failure_of
 from sink_job.registry.clients.requests import Endpoint
 from sink_job.registry.credentials import stamp
 from sink_job.registry.settings import RegistrySettings, authorities
-from sink_job.s3.assumed_role import RoleProvider
-from sink_job.s3.credentials import DirectoryProvider
+from sink_job.s3.access.assumed_role import RoleProvider
+from sink_job.s3.access.credentials import DirectoryProvider
 from sink_job.s3.proxy import proxies
 from sink_job.s3.session import aws_endpoint, use_provider
 

@@ -32,7 +32,7 @@ from sink_job.engine.types import Cancelled
 from sink_job.ledger.schemas.schema_store import SchemaStore
 from sink_job.registry.clients.glue import GlueRegistry
 from sink_job.registry.settings import RegistrySettings
-from sink_job.s3.assumed_role import AssumedRole
+from sink_job.s3.access.assumed_role import AssumedRole
 from tests.support.memory_s3 import MemoryS3
 from tests.support.registry import FLIGHT, FLIGHT_2, PERSISTENT, glue_client
 

@@ -17,7 +17,7 @@ from devtools.schema_registry.server import schema_registry
 from sink_job.api.errors import AccessDenied, InvalidCredentials, SecretNotFound
 from sink_job.cli import main as cli
 from sink_job.s3 import S3Client, S3Settings
-from sink_job.s3.assumed_role import AssumedRole
+from sink_job.s3.access.assumed_role import AssumedRole
 from sink_job.s3.proxy import ProxySettings
 from tests.support.login_proxy import PASSWORD, LoginProxy, login_proxy, login_secret
 from tests.support.registry import FLIGHT, apicurio_client, glue_client, registry_client

@@ -11,7 +11,7 @@ from sink_job.api.enums import RegistryType, SubjectNameStrategy
 from sink_job.api.errors import SecretNotFound
 from sink_job.api.sections.registry_section import RegistrySpec
 from sink_job.registry.settings import RegistrySettings, authorities
-from sink_job.s3.assumed_role import AssumedRole
+from sink_job.s3.access.assumed_role import AssumedRole
 
 URL = "https://registry.example.com:8081"
 ROLE = "arn:aws:iam::123456789012:role/schemas"

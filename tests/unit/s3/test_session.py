@@ -10,7 +10,7 @@ import pytest
 
 from sink_job.api.errors import AccessDenied, InvalidCredentials
 from sink_job.s3 import S3Client, S3Settings
-from sink_job.s3.assumed_role import AssumedRole, RoleCredentials
+from sink_job.s3.access.assumed_role import AssumedRole, RoleCredentials
 from sink_job.s3.session import aws_endpoint, new_session
 from tests.unit.s3.conftest import Reply, ScriptedStore, error_reply
 

@@ -14,7 +14,7 @@ from sink_job.api.enums import RegistryType
 from sink_job.api.errors import ConfigurationError, SecretNotFound
 from sink_job.registry.clients.glue_client import GlueEndpoints
 from sink_job.registry.settings import RegistrySettings
-from sink_job.s3.assumed_role import AssumedRole
+from sink_job.s3.access.assumed_role import AssumedRole
 from tests.support.registry import secret
 
 

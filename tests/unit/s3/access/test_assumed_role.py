@@ -14,8 +14,8 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from sink_job.api.sections.aws_access import AssumeRoleSpec
-from sink_job.s3 import assumed_role
-from sink_job.s3.assumed_role import AssumedRole, RoleCredentials, RoleProvider
+from sink_job.s3.access import assumed_role
+from sink_job.s3.access.assumed_role import AssumedRole, RoleCredentials, RoleProvider
 
 ARN = "arn:aws:iam::123456789012:role/archive"
 NOW = datetime(2026, 11, 26, tzinfo=UTC)

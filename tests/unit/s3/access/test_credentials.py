@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sink_job.api.errors import SecretNotFound
-from sink_job.s3.credentials import DirectoryCredentials
+from sink_job.s3.access.credentials import DirectoryCredentials
 
 
 def _mount(directory: Path, generation: str) -> None:

@@ -6,8 +6,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sink_job.api.errors import AccessDenied, ClockSkew, ConfigurationError, InvalidCredentials
+from sink_job.s3.access.sts_errors import role_failure
 from sink_job.s3.errors import FailureAction, failure_of
-from sink_job.s3.sts_errors import role_failure
 
 
 @pytest.mark.parametrize("code", ["Throttling", "ExpiredToken", "IDPCommunicationError", "500", "503", "429"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.s3.session_policy import BUCKET_ACTIONS, LIST_ACTIONS, OBJECT_ACTIONS, read_policy, session_policy
+from sink_job.s3.access.session_policy import BUCKET_ACTIONS, LIST_ACTIONS, OBJECT_ACTIONS, read_policy, session_policy
 
 ARN = "arn:aws:iam::123456789012:role/archive"
 
@@ -65,7 +65,7 @@ def test_a_policy_that_sts_would_reject_is_reported_with_the_fields() -> None:
 
 
 def test_the_policy_of_the_documentation_has_the_same_actions() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "helm.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[4] / "docs" / "helm.md").read_text(encoding="utf-8")
     documented = json.loads(text.partition('```json\n{\n  "Version"')[2].join(['{"Version"', ""]).partition("```")[0])
     actions = {action for statement in documented["Statement"] for action in statement["Action"]}
     assert actions == {*OBJECT_ACTIONS, *LIST_ACTIONS, *BUCKET_ACTIONS}

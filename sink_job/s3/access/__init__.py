@@ -1,0 +1,1 @@
+"""Credentials: from a Secret, or of an assumed role."""
