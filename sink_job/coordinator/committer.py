@@ -159,7 +159,7 @@ class Committer:
         uploads = [(o.key, o.upload) for o in closed]
         produced = [o.key for o in self.state.pending.values() if o.key in visible and is_temporary(o.path, o.key)]
         self.record(clock=clock, partitions={}, closed=closed, lost=lost, started_uploads=uploads, acknowledged=visible)
-        self.published += len(visible)
+        self.published += len(visible) - len(produced)
         self.s3.delete(sorted(produced))
 
     def refresh_offsets(self, partitions: Iterable[TopicPartition]) -> None:

@@ -157,19 +157,27 @@ public class DeadLetterBridge implements Callback {
         }
     }
 
-    /** The group's offset of partition 0 of the topic, a space, and its metadata; an empty text if there is none. Waits
-     * until transactions that commit it have ended. */
+    /**
+     * The group's offset of partition 0 of the topic, a space, and its metadata; an empty text if there is none. Waits
+     * until a transaction that commits a later one has ended: Kafka's client then answers as if there were none.
+     */
     public static String committed(Map properties, String group, String topic, long timeoutMs) {
         Admin admin = null;
         try {
             admin = Admin.create(properties);
             TopicPartition place = new TopicPartition(topic, 0);
-            ListConsumerGroupOffsetsSpec spec = new ListConsumerGroupOffsetsSpec().topicPartitions((Collection) Collections.singletonList(place));
-            ListConsumerGroupOffsetsOptions options = new ListConsumerGroupOffsetsOptions().requireStable(true);
-            Map found = (Map) admin.listConsumerGroupOffsets(Collections.singletonMap(group, spec), options)
-                .partitionsToOffsetAndMetadata(group).get(timeoutMs, TimeUnit.MILLISECONDS);
-            OffsetAndMetadata known = (OffsetAndMetadata) found.get(place);
-            return known == null ? "+" : "+" + known.offset() + " " + known.metadata();
+            long deadline = System.currentTimeMillis() + timeoutMs;
+            while (true) {
+                OffsetAndMetadata stable = offset(admin, group, place, true, timeoutMs);
+                if (stable != null || offset(admin, group, place, false, timeoutMs) == null) {
+                    return stable == null ? "+" : "+" + stable.offset() + " " + stable.metadata();
+                }
+                if (System.currentTimeMillis() > deadline) {
+                    throw new org.apache.kafka.common.errors.TimeoutException(
+                        "a transaction that commits an offset of group " + group + " is open");
+                }
+                Thread.sleep(200);
+            }
         } catch (Throwable error) {
             return failure(error);
         } finally {
@@ -179,7 +187,19 @@ public class DeadLetterBridge implements Callback {
         }
     }
 
-    /** max.message.bytes of the topic (-1: not readable), and whether it may be written to (0, 1, or -1: unknown). */
+    private static OffsetAndMetadata offset(
+        Admin admin, String group, TopicPartition place, boolean stable, long timeoutMs) throws Exception {
+        ListConsumerGroupOffsetsSpec spec = new ListConsumerGroupOffsetsSpec().topicPartitions((Collection) Collections.singletonList(place));
+        ListConsumerGroupOffsetsOptions options = new ListConsumerGroupOffsetsOptions().requireStable(stable);
+        Map found = (Map) admin.listConsumerGroupOffsets(Collections.singletonMap(group, spec), options)
+            .partitionsToOffsetAndMetadata(group).get(timeoutMs, TimeUnit.MILLISECONDS);
+        return (OffsetAndMetadata) found.get(place);
+    }
+
+    /**
+     * max.message.bytes of the topic (-1: not readable), whether it may be written to (0, 1, or -1: unknown), and its
+     * cleanup.policy (-: not readable).
+     */
     public static String check(Map properties, String topic, long timeoutMs) {
         Admin admin = null;
         try {
@@ -192,13 +212,16 @@ public class DeadLetterBridge implements Callback {
             int write = allowed == null || allowed.isEmpty() ? -1 : allowed.contains(AclOperation.WRITE) ? 1 : 0;
             ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
             String limit = "-1";
+            String policy = "-";
             try {
                 Map found = (Map) admin.describeConfigs(Collections.singletonList(resource)).all().get(timeoutMs, TimeUnit.MILLISECONDS);
-                limit = ((Config) found.get(resource)).get("max.message.bytes").value();
+                Config config = (Config) found.get(resource);
+                limit = config.get("max.message.bytes").value();
+                policy = config.get("cleanup.policy").value();
             } catch (Throwable unreadable) {
-                limit = "-1";
+                // A topic whose configuration may not be read has Kafka's defaults.
             }
-            return "+" + limit + " " + write;
+            return "+" + limit + " " + write + " " + policy;
         } catch (Throwable error) {
             return failure(error);
         } finally {

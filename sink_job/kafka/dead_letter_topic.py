@@ -29,6 +29,7 @@ TRANSACTION_TIMEOUT_MS: Final = 300_000
 
 _FIELD: Final = "spec.errors.deadLetters"
 _FENCED: Final = {"InvalidProducerEpochException", "ProducerFencedException"}
+_INVALID: Final = {"InvalidRecordException", "InvalidTimestampException"}
 _NO_TRANSACTIONS: Final = {"UnsupportedVersionException", "InvalidTxnTimeoutException"}
 _MAX_INT: Final = 2**31 - 1
 _BYTES: Final = "org.apache.kafka.common.serialization.ByteArray"
@@ -64,18 +65,23 @@ class JavaDeadLetterTopic:
         )
 
     def check(self, topic: str) -> int:
-        """The maximum size of a record of the topic in bytes. Raises TopicNotFound, and AccessDenied if the topic may
-        not be written to."""
+        """The maximum size of a record of the topic in bytes. Raises TopicNotFound, AccessDenied if the topic may not
+        be written to, and ConfigurationError for a topic that is compacted."""
         what = f"{_FIELD}.topic: Kafka at {self._properties.bootstrap_servers}: topic {topic}"
         found = self._bridge.check(self._admin_settings(), topic, self._timeout_ms)
         try:
             answer = self._answer(found, f"describe topic {topic}")
         except TopicNotFound:
             raise TopicNotFound(f"{what} does not exist. Create it, then start the sink again.") from None
-        limit, write = map(int, answer.split())
-        if write == 0:
+        limit, write, policy = answer.split(" ")
+        if write == "0":
             raise AccessDenied(f"{what} may not be written to. Allow the operation Write for it.")
-        self._max_bytes = limit if limit >= 0 else DEFAULT_MAX_BYTES
+        if "compact" in policy:
+            raise ConfigurationError(
+                f"{what} is compacted (cleanup.policy is {policy}): Kafka would remove all dead letters of a key but "
+                "the last, and reject those without a key. Set cleanup.policy=delete, or use another topic."
+            )
+        self._max_bytes = int(limit) if int(limit) >= 0 else DEFAULT_MAX_BYTES
         return self._max_bytes
 
     def start(self) -> None:
@@ -169,11 +175,17 @@ class JavaDeadLetterTopic:
 
     def _error(self, chain: list[JavaThrowable], doing: str, *, transactions: bool) -> SinkError:
         names, servers = {each.name for each in chain}, self._properties.bootstrap_servers
+        rejected = f"{_FIELD}.topic: Kafka at {servers}: cannot {doing}: {chain[-1].message}."
         if "RecordTooLargeException" in names:
             return ConfigurationError(
-                f"{_FIELD}.topic: Kafka at {servers}: cannot {doing}: {chain[-1].message}. The sink shortens records "
-                "that are larger than max.message.bytes of the topic, if it may read that: allow the operation "
-                "DescribeConfigs for the topic, or raise max.message.bytes."
+                f"{rejected} The sink shortens records that are larger than max.message.bytes of the topic, if it may "
+                "read that: allow the operation DescribeConfigs for the topic, or raise max.message.bytes."
+            )
+        if names & _INVALID:
+            return ConfigurationError(
+                f"{rejected} A dead letter has the time at which it was rejected, and may have no key: set "
+                "cleanup.policy=delete for the topic, and message.timestamp.before.max.ms to more than the sink may be "
+                "down."
             )
         error = domain_error(chain, doing=doing, servers=servers)
         if not transactions:

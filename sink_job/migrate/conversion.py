@@ -164,8 +164,9 @@ def _dead_letters(draft: Draft, tolerance: str | None, nulls: str | None) -> Non
         draft.put("errors.deadLetters.topic", draft.text(_DEAD_LETTERS), _DEAD_LETTERS)
         if not draft.parsed(_CONTEXT_HEADERS, parse_boolean):
             draft.put("errors.deadLetters.headers", False, _CONTEXT_HEADERS)
-        reports = draft.settings.get(_REPORTED_NULLS, "true").strip().lower() != "false"
-        if nulls == "Ignore" and reports:
+        action = f"create it if it does not exist: kafka-topics.sh --create --topic {draft.text(_DEAD_LETTERS)}"
+        draft.to_do("The dead-letter topic", action)
+        if nulls == "Ignore" and draft.parsed(_REPORTED_NULLS, parse_boolean) is not False:
             given = "" if _REPORTED_NULLS in draft.settings else ": the connector's default"
             draft.put("errors.deadLetters.nullValues", True, f"{_REPORTED_NULLS}{given}")
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
 import pytest
+from confluent_kafka import Consumer
 from py4j.java_gateway import JavaGateway
 
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.s3 import S3Server
 from devtools.simulation.dead_letter_topic import SimulatedTopics
-from devtools.topics import Topics
-from sink_job.api.errors import AccessDenied, LedgerFenced, TopicNotFound, TransientError
+from devtools.topics import Record, Topics
+from sink_job.api.errors import AccessDenied, ConfigurationError, LedgerFenced, TopicNotFound, TransientError
 from sink_job.coordinator.context import StopCondition
 from sink_job.engine.dead_letter_topic import CommittedNumber, DeadLetter, DeadLetterTopic, ProducerFenced
 from sink_job.kafka.admin import JavaKafkaAdmin
@@ -168,6 +171,43 @@ def test_the_limit_of_a_topic_is_that_of_its_configuration(
 ) -> None:
     topics.create(topic, settings={"max.message.bytes": "2000"})
     assert producers(name).check(topic) == 2000
+
+
+def test_a_topic_that_is_compacted_is_rejected(producers: Producers, topics: Topics, topic: str, name: str) -> None:
+    topics.create(topic, settings={"cleanup.policy": "compact"})
+    with pytest.raises(ConfigurationError, match=r"is compacted \(cleanup\.policy is compact\).* Set cleanup\.policy"):
+        producers(name).check(topic)
+
+
+def test_a_topic_that_rejects_the_time_of_dead_letters_is_named_with_its_setting(
+    producers: Producers, topics: Topics, topic: str, name: str
+) -> None:
+    topics.create(topic, settings={"message.timestamp.before.max.ms": "1"})
+    producer = producers(name)
+    producer.start()
+    with pytest.raises(ConfigurationError, match=r"and message\.timestamp\.before\.max\.ms to more than the sink"):
+        producer.produce(topic, [[letter(1)]], CommittedNumber(1, ""))
+
+
+def test_the_number_is_read_after_a_transaction_that_commits_another_one(
+    producers: Producers, kafka: KafkaBroker, topics: Topics, topic: str, name: str
+) -> None:
+    topics.create(topic)
+    producer = producers(name)
+    producer.start()
+    producer.produce(topic, [[letter(1)]], CommittedNumber(1, "a"))
+    transaction = topics.open_transaction(topic, [Record(value=b"v")])
+    group = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": name})
+    offsets = [confluent_kafka.TopicPartition(topic, 0, 2)]
+    transaction.send_offsets_to_transaction(offsets, group.consumer_group_metadata(), 30)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(producers(name).committed, topic)
+        with pytest.raises(TimeoutError):
+            waiting.result(1)
+        transaction.commit_transaction(30)
+        found = waiting.result(30)
+    group.close()
+    assert found == CommittedNumber(2, "")
 
 
 # -- drivers ---------------------------------------------------------------------------------------------------------

@@ -39,6 +39,8 @@ def check_token_url(text: str) -> None:
         raise ValueError(message) from None
     if not text.startswith(("http://", "https://")) or not url.hostname or port == 0 or url.fragment:
         raise ValueError(message)
+    if url.query:
+        raise ValueError(f"{message}, without a query: it is visible in the command line of the JVM")
     if url.username is not None or url.password is not None:
         raise ValueError("contains credentials: put them into the Secret of spec.kafka.login.credentials")
     if not re.fullmatch(_URL, text):

@@ -73,7 +73,10 @@ class RecordFormat:
         size = len(key or b"") + sum(len(name.encode()) + len(each or b"") for name, each in given)
         short = [(name, each[:_MAX_MESSAGE]) for name, each in own]
         omitted.append((KEY_OMITTED, str(size).encode()))
-        return DeadLetter(fields["rejectedAt"], None, None, [*short, *omitted])
+        found = DeadLetter(fields["rejectedAt"], None, None, [*short, *omitted])
+        if _size(found) <= self._max_bytes:
+            return found
+        return found._replace(headers=[own[0], *omitted])  # the id: a search needs it
 
     def _headers(self, fields: dict[str, Any]) -> list[tuple[str, bytes]]:
         topic, partition, offset = fields["topic"], fields["partition"], fields["offset"]

@@ -162,6 +162,13 @@ def test_tombstones_are_dead_letters_as_with_the_connector(more: dict[str, str],
     settings |= {"behavior.on.null.values": "ignore", **more}
     assert spec_of(settings)["errors"]["deadLetters"] == {"topic": "dlq", "headers": False, **expected}
     assert findings_of(settings) == []
+    left_out = findings_of(settings, Severity.LEFT_OUT)
+    assert not [each for each in left_out if "null.values" in each and "nullValues" in expected]
+
+
+def test_a_dead_letter_topic_has_to_be_created() -> None:
+    settings = {"errors.deadletterqueue.topic.name": "dlq", "errors.tolerance": "all"}
+    assert any("--create --topic dlq" in each for each in findings_of(settings, Severity.TO_DO))
 
 
 def test_a_dead_letter_topic_has_no_effect_without_tolerance() -> None:

@@ -70,6 +70,11 @@ def test_a_record_that_is_too_large_without_its_value_has_no_key_and_headers_eit
     assert (headers["s3sink.key.omitted"], headers["s3sink.value.omitted"]) == (b"3003", b"2")
 
 
+def test_a_record_that_is_larger_than_a_tiny_limit_without_all_that_has_its_id() -> None:
+    headers = dict(record_of(max_bytes=200, headers=[]).headers)
+    assert headers.keys() == {"s3sink.id", "s3sink.key.omitted", "s3sink.value.omitted"}
+
+
 def test_lines_may_span_chunks() -> None:
     assert list(lines_of([b"a\nb", b"c\n", b"", b"d\n"])) == [b"a", b"bc", b"d"]
 
