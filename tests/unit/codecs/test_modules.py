@@ -13,6 +13,7 @@ from sink_job.codecs.modules import task_modules
 
 _CASES = """
 import os, sys
+from types import SimpleNamespace
 from importlib import import_module
 from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.api.sections.format_section import FormatSpec
@@ -34,7 +35,7 @@ def missing(settings):
     schemas = SchemaSettings(table=SchemaStores().registered, datums=DatumSettings.of(settings))
     converter_for(settings.converter, (), output=settings.output, schemas=schemas)
     row_encoder(settings)
-    _envelopes(settings)
+    _envelopes(SimpleNamespace(format=settings, null_values=None))
     if settings.output.has_datums:
         schema = Schema(SchemaType.STRUCT, name="R", fields=(Field("a", Schema(SchemaType.INT32)),))
         container_encoder(settings, schema)("key")
