@@ -204,6 +204,7 @@ class Repairer:
         damage, before = self._damage[o.key]
         self._damage[o.key] = damage, replaced.kept or before
         if replaced.is_right:
+            self._s3.tag_offsets(o.key, o.first, o.last, o.offsets.count)
             self._finish(o, RepairOutcome.RESTORED, source)
         return replaced.is_right
 

@@ -54,6 +54,13 @@ def sink(request: pytest.FixtureRequest) -> RepairFixture:
     return fixture
 
 
+def test_a_restored_object_gets_the_tags_with_its_offsets(sink: RepairFixture) -> None:
+    sink.sink.s3.has_offset_tags = True
+    delete(sink)
+    sink.repair()
+    assert sink.sink.s3.tags == {FIRST: (0, 4, 5)}
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_an_object_gets_its_recorded_bytes_again(sink: RepairFixture, damage: Callable[[RepairFixture], None]) -> None:
     damage(sink)
