@@ -246,7 +246,8 @@ def test_a_status_of_an_outdated_sink_is_rejected_and_the_sink_is_read_again(
     operated.harness.fail(DRIVER, 75)
     driver = operated.next_driver(before)
     assert driver["metadata"]["annotations"]["s3sink.io/generation"] == "2"
-    assert changes(faults, namespace)["create pods"] == 2
+    # The proxy counts a request when it has sent the answer, so later than the pod exists.
+    wait_until(lambda: changes(faults, namespace)["create pods"] == 2, "two created pods", seconds=60)
 
 
 def test_a_sink_whose_deletion_no_watch_reported_is_forgotten(
