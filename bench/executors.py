@@ -23,7 +23,7 @@ from bench.measure import Bench, Result, median_of
 from bench.memory_effect import COUNT, PART_SIZE, VALUE_BYTES, produce
 from bench.servers import target
 from devtools.kafka import KafkaBroker, kafka_broker
-from s3sink_operator.sizing.memory_sizing import SizingInputs, recommended
+from sink_job.api.required_memory import SizingInputs, recommended
 from sink_job.api.units.quantities import MI
 
 ROUNDS: Final = 10

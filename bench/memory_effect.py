@@ -25,7 +25,7 @@ from bench.measure import Bench, PassRunner, Result, median_of
 from bench.servers import target
 from devtools.kafka import KafkaBroker, kafka_broker
 from devtools.topics import Topics
-from s3sink_operator.sizing.memory_sizing import SizingInputs, recommended
+from sink_job.api.required_memory import SizingInputs, recommended
 from sink_job.api.units.quantities import MI
 
 CORES: Final = 2

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from s3sink_operator.sizing.executor_count import ScalingBounds, required
-from s3sink_operator.sizing.memory_sizing import SizingInputs, recommended
+from sink_job.api.required_memory import SizingInputs, recommended
 from sink_job.api.units.quantities import MI
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "memory.md"

@@ -14,9 +14,9 @@ from devtools.faults.kube_proxy import KubeFaults, Reject, call
 from devtools.kube.client import Json
 from devtools.processes import wait_until
 from s3sink_operator.objects.pods import actual_memory, memory_limit
-from s3sink_operator.sizing.memory_sizing import STEP
 from sink_job.api.allocation import Allocation
 from sink_job.api.report import MemoryReport
+from sink_job.api.required_memory import STEP
 from sink_job.api.units.quantities import MI, format_size
 from tests.support.operator_fixture import CHILD, DRIVER, SINK, Operated, StartOperator, condition, is_ready, report
 

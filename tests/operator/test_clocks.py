@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from s3sink_operator.failures import backoff
 from s3sink_operator.sizing import memory_sizing
-from s3sink_operator.sizing.memory_sizing import DAY, Bounds, SizingInputs, SizingState
+from s3sink_operator.sizing.memory_sizing import DAY, Bounds, SizingState
 from sink_job.api.errors import ConfigurationError
+from sink_job.api.required_memory import SizingInputs
 from sink_job.api.units.quantities import GI
 from tests.operator.fake_cluster import MINUTE, START, report, running
 

@@ -17,13 +17,13 @@ from s3sink_operator.failures import pod_failures
 from s3sink_operator.failures.pod_failures import PodFailure
 from s3sink_operator.sizing import executor_count, memory_sizing
 from s3sink_operator.sizing.executor_count import ScalingBounds, ScalingPlan, ScalingState
-from s3sink_operator.sizing.memory_sizing import SizingInputs
 from s3sink_operator.status.reported_progress import MAX_INTEGER
 from s3sink_operator.status.status_model import MemoryChange, MemoryInputs, MemoryStatus
 from s3sink_operator.types import Json, Observed, Settings, annotation, is_terminating
 from sink_job.api import memory_budget
 from sink_job.api.allocation import Allocation
 from sink_job.api.report import RunState
+from sink_job.api.required_memory import SizingInputs
 
 _MEMORY: Final = "spec.executor.memory"
 

@@ -1,11 +1,4 @@
-"""How much memory a sink gets: the required memory, by the job's own arithmetic, and when a change is worth it.
-
-    required = heap + JVM overhead
-             + slots × (Python + Arrow batches + block in encoding + parts in flight + bytes that open objects buffer)
-
-The bytes that the open objects of a slot buffer are the larger of two estimates. One is what the tasks of the last
-round buffered, spilled bytes included, and at most one part for each open object. The other is what a slot holds of its
-share of the active topic-partitions without spilling: the staged remainder expected of each, at most a part.
+"""How much memory a sink gets: the required memory (`sink_job.api.required_memory`), and when a change is worth it.
 
 The recommended memory is 15 % above the required memory. Memory grows early (required above 0.95 of the current size)
 and shrinks late, after some time, by at least two steps. Most of a small executor is fixed, so the part that varies is
@@ -24,13 +17,13 @@ from typing import Final
 
 from sink_job.api import memory_budget
 from sink_job.api.enums import MemoryMode
+from sink_job.api.required_memory import STEP, SizingInputs, initial, recommended, required, round_up
 from sink_job.api.units.quantities import MI, format_duration, format_size
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
-STEP = 64 * MI
 GROW_ABOVE = (19, 20)
 SHRINK_BELOW = (7, 10)
 SHRINK_STEPS = 2
@@ -42,35 +35,6 @@ PER_PARTITION = 64 * 1024
 """Bytes that a driver that runs no tasks holds for a topic-partition: end offset, cursor and open objects."""
 MIN_PARTITIONS = 1024
 """A driver has room for this many topic-partitions from the start, so the drivers of small sinks have one size."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SizingInputs:
-    """The inputs of the required memory.
-
-    `slots`: concurrent tasks of an executor. `executors`: executors that share the topic-partitions, 1 in Local mode.
-    `open_objects`: of the topic-partition that has most. `held_bytes`: bytes that all tasks of the last round buffered
-    or spilled. `active_partitions`: topic-partitions that had records recently. `remainder_bytes`: expected staged
-    remainder of one of them. `encoding`: bytes that a task needs to encode a row group or block.
-    """
-
-    slots: int
-    part_size: int
-    encoding: int = 0
-    executors: int = 1
-    open_objects: int = 0
-    held_bytes: int = 0
-    active_partitions: int = 0
-    remainder_bytes: int = 0
-
-    @property
-    def partitions_per_slot(self) -> int:
-        """The largest share of the active topic-partitions that a slot has."""
-        return -(-self.partitions_per_executor // max(1, self.slots))
-
-    @property
-    def partitions_per_executor(self) -> int:
-        return -(-self.active_partitions // max(1, self.executors))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,48 +99,17 @@ class SizingPlan:
     next_change: int | None = None
 
 
-def required(inputs: SizingInputs) -> int:
-    """Bytes that an executor requires, or the whole sink in Local mode."""
-    slots = max(1, inputs.slots)
-    part = inputs.part_size
-    buffered = max(
-        memory_budget.MIN_TASK_MEMORY,
-        min(inputs.open_objects * part, -(-inputs.held_bytes // slots)),
-        -(-_remainders(inputs) // slots),
-    )
-    return memory_budget.beside_tasks(slots) + slots * (
-        memory_budget.BATCHES + inputs.encoding + (memory_budget.PARTS_IN_FLIGHT + 1) * part + buffered
-    )
-
-
-def _remainders(inputs: SizingInputs) -> int:
-    """Bytes that the slots of an executor hold of their active topic-partitions.
-
-    The division by the slots is rounded up to whole topic-partitions. As `slots - 1` more of them, and not with the
-    largest share for every slot, the result is monotone in the number of slots, too.
-    """
-    count = inputs.partitions_per_executor
-    shares = count + max(1, inputs.slots) - 1 if count else 0
-    return shares * min(inputs.remainder_bytes, inputs.part_size)
-
-
-def recommended(inputs: SizingInputs, *, minimum: int = 0) -> int:
-    """Bytes to give: the required memory with headroom, in whole steps, not below `minimum`."""
-    numerator, denominator = memory_budget.HEADROOM
-    return max(_round_up(required(inputs) * numerator // denominator), minimum)
-
-
 def start_size(inputs: SizingInputs, bounds: Bounds, state: SizingState, now: int) -> int:
     """Bytes that a sink is started with: what an hour of these inputs would lead to."""
     state = _without_expired(state, now)
     if bounds.mode is MemoryMode.DISABLED:
         return bounds.max
-    initial = _initial(inputs)
+    first = initial(inputs)
     if bounds.mode is MemoryMode.RECOMMEND:
-        return _clamp(max(initial, state.minimum), bounds)
+        return _clamp(max(first, state.minimum), bounds)
     observed = inputs.open_objects or inputs.held_bytes or inputs.active_partitions
     size = recommended(inputs, minimum=state.minimum)
-    return _clamp(size if observed else max(initial, size), bounds)
+    return _clamp(size if observed else max(first, size), bounds)
 
 
 def plan(
@@ -217,7 +150,7 @@ def _is_variable_part_low(inputs: SizingInputs, target: int, current: int, pace:
     idle = replace(inputs, open_objects=0, held_bytes=0, active_partitions=0, remainder_bytes=0)
     fixed = max(recommended(idle), least)
     if pace.keeps_initial:
-        fixed = max(fixed, _initial(inputs))
+        fixed = max(fixed, initial(inputs))
     needed, given = max(0, target - fixed), max(0, current - fixed)
     share = pace.shrink_variable
     return current - max(target, fixed) >= SHRINK_STEPS * STEP and needed * share[1] <= given * share[0]
@@ -237,14 +170,14 @@ def _edited_bounds(bounds: Bounds, current: int) -> tuple[int, str] | None:
 def after_oom(state: SizingState, *, current: int, bounds: Bounds, now: int) -> SizingState:
     """The state after an out-of-memory kill: 1.5 times the current size becomes the minimum for a week."""
     numerator, denominator = OOM_FACTOR
-    learned = min(bounds.max, _round_up(current * numerator // denominator))
+    learned = min(bounds.max, round_up(current * numerator // denominator))
     return replace(state, minimum=max(state.minimum, learned), minimum_since=now)
 
 
 def driver_after_oom(state: SizingState, *, current: int, now: int) -> SizingState:
     """As `after_oom`, for a driver whose tasks run in executors."""
     numerator, denominator = OOM_FACTOR
-    learned = min(_round_up(current * numerator // denominator), MAX_DRIVER)
+    learned = min(round_up(current * numerator // denominator), MAX_DRIVER)
     return replace(state, driver_minimum=max(state.driver_minimum, learned), minimum_since=now)
 
 
@@ -256,8 +189,8 @@ def is_driver_capped(state: SizingState, now: int) -> bool:
 def driver_size(partitions: int, state: SizingState, now: int) -> int:
     """Bytes of a driver whose tasks run in executors, for this many topic-partitions."""
     cursors = max(partitions, MIN_PARTITIONS) * PER_PARTITION
-    initial = _round_up(memory_budget.HEAP + memory_budget.JVM_BESIDE_HEAP + memory_budget.DRIVER + cursors)
-    return max(initial, min(_without_expired(state, now).driver_minimum, MAX_DRIVER))
+    least = round_up(memory_budget.HEAP + memory_budget.JVM_BESIDE_HEAP + memory_budget.DRIVER + cursors)
+    return max(least, min(_without_expired(state, now).driver_minimum, MAX_DRIVER))
 
 
 def _without_expired(state: SizingState, now: int) -> SizingState:
@@ -270,13 +203,6 @@ def _without_expired(state: SizingState, now: int) -> SizingState:
     if state.minimum_since is not None and now - state.minimum_since >= MINIMUM_RETENTION:
         return replace(state, changes=recent, minimum=0, driver_minimum=0, minimum_since=None)
     return replace(state, changes=recent)
-
-
-def _initial(inputs: SizingInputs) -> int:
-    slots, part_size = max(1, inputs.slots), inputs.part_size
-    return _round_up(
-        memory_budget.default_total(cores=slots, part_size=part_size, encoding=inputs.encoding, least=0, most=1 << 60)
-    )
 
 
 def _clamp(size: int, bounds: Bounds) -> int:
@@ -293,10 +219,6 @@ def _activity(inputs: SizingInputs) -> str:
 
 def _exceeds(part: int, whole: int, ratio: tuple[int, int]) -> bool:
     return part * ratio[1] > whole * ratio[0]
-
-
-def _round_up(size: int) -> int:
-    return -(-size // STEP) * STEP
 
 
 def _mi(size: int) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from s3sink_operator.sizing.memory_sizing import SizingInputs, SizingPlan, SizingState
+from s3sink_operator.sizing.memory_sizing import SizingPlan, SizingState
 from s3sink_operator.status.status_model import MemoryChange, MemoryInputs, MemoryStatus
+from sink_job.api.required_memory import SizingInputs
 
 
 def memory_section(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_operator.sizing.memory_sizing import SizingInputs, SizingPlan, SizingState
+from s3sink_operator.sizing.memory_sizing import SizingPlan, SizingState
 from s3sink_operator.status.memory_status import memory_section, sizing_state, with_sizing_state
 from s3sink_operator.status.status_model import MemoryChange, MemoryStatus
+from sink_job.api.required_memory import SizingInputs
 from sink_job.api.units.quantities import GI, MI
 from tests.operator.fake_cluster import START
 
