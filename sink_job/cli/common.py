@@ -52,6 +52,11 @@ def add_sink(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     parser.add_argument(
         "manifest", metavar="SINK.yaml", nargs=nargs, help="manifest of the S3Sink; - reads standard input"
     )
+    add_secrets(parser)
+
+
+def add_secrets(parser: argparse.ArgumentParser) -> None:
+    """Adds the argument for the secrets of a manifest."""
     parser.add_argument(
         "--secret",
         metavar="NAME=DIR",
@@ -113,13 +118,14 @@ def add_removed_before(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--removed-before",
         metavar="TIME",
-        type=_time,
+        type=parse_time,
         help="missing objects that were written before this time were removed on purpose, such as "
         "2025-11-03T10:00:00Z; default: as spec.s3.expireAfter says",
     )
 
 
-def _time(text: str) -> int:
+def parse_time(text: str) -> int:
+    """The argument for a time or a date, in ms since the epoch. Raises ArgumentTypeError."""
     from sink_job.api.units.timestamps import parse_timestamp
 
     try:

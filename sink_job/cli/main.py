@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "forget-schema": "delete the ledger's copy of a registry's schema",
     "check-store": "check whether a sink can use a bucket",
     "simulate": "show which objects given records would produce; without Kafka, S3 or Spark",
+    "plan": "show what the settings would do to the live topics; writes nothing",
     "convert": "convert the configuration of a Kafka Connect S3 sink to a manifest",
     "operator": "run the Kubernetes operator for S3Sinks",
 }

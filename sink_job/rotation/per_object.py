@@ -19,7 +19,7 @@ from sink_job.records.batch import Rows
 from sink_job.rotation.policy import RotationContext, grown, opened
 from sink_job.rotation.row_index import AcceptedRows, RowGroup, first_true
 from sink_job.rotation.schema_rules import BatchSchemas, presence_changes
-from sink_job.rotation.types import ObjectId, OpenObjectState, Step
+from sink_job.rotation.types import CloseReason, ObjectId, OpenObjectState, Step
 
 _BEFORE, _OPENING, _AFTER = 0, 1, 2
 _MIN_WINDOW = 64
@@ -33,13 +33,14 @@ def rotate_per_object(rotation: RotationContext, rows: Rows) -> list[Step]:
 
 class _Segment(NamedTuple):
     """The part of a window that goes to one object: the records at `indices`, possibly none, and the position at which
-    the object closes, if it does (index, before or after that record). `state` is the object with these records;
-    `opened` is the index of the record that opens it."""
+    the object closes, if it does (index, before or after that record), for `reason`. `state` is the object with these
+    records; `opened` is the index of the record that opens it."""
 
     state: OpenObjectState
     indices: Indices | range
     opened: int | None
     closed: tuple[int, int] | None
+    reason: CloseReason = CloseReason.OTHER
 
 
 class _ObjectRotation:
@@ -59,7 +60,7 @@ class _ObjectRotation:
         steps: list[Step] = []
         rotation, accepted = self._rotation, self._accepted
         if len(accepted) and rotation.state.open_records and rotation.due:
-            steps.append(rotation.close_all())
+            steps.append(rotation.close_all(CloseReason.SCHEDULE_INTERVAL))
             rotation.renew_schedule()
         at, window = 0, len(accepted)
         while at < len(accepted):
@@ -72,7 +73,7 @@ class _ObjectRotation:
                 segments = self._segments(at, end)
             steps += self._apply(segments)
             if hit is not None:
-                steps.append(rotation.close_all())
+                steps.append(rotation.close_all(CloseReason.MAX_OPEN_OBJECTS))
             at, window = end, window * 2
         if len(accepted):
             rotation.state = replace(rotation.state, current_path=accepted.path(len(accepted) - 1))
@@ -86,7 +87,7 @@ class _ObjectRotation:
             return []
         path, rotation = self._accepted.path(at), self._rotation
         objects = [each for each in rotation.open.values() if each.path == path]
-        return [rotation.close(objects)] if objects else []
+        return [rotation.close(objects, CloseReason.SCHEMA)] if objects else []
 
     def _next_change(self, at: int) -> int:
         """The next index after `at` at which `_close_changed` closes objects; beyond the batch if there is none."""
@@ -112,7 +113,8 @@ class _ObjectRotation:
         at, count = 0, len(group.indices)
         while at < count:
             if current is not None and path.until_closed(current, at, at + 1) == at:
-                segments.append(_Segment(current, range(0), None, (path.index(at), _BEFORE)))
+                reason = self._before(path, current, at)
+                segments.append(_Segment(current, range(0), None, (path.index(at), _BEFORE), reason))
                 current = None
             if current is None:
                 current = opened(path.target(at), path.offset(at), self._rotation.now, interval_start=path.time(at))
@@ -124,13 +126,26 @@ class _ObjectRotation:
                 full, end = (filled + 1, filled + 1) if filled < end else (full, end)
             is_full = end == full
             current = grown(current, last=path.offset(end - 1), count=end - at, size=path.size(at, end))
-            closed = (path.index(end - 1), _AFTER) if is_full else None
-            if not is_full and end < count:
-                closed = (path.index(end), _BEFORE)
-            segments.append(_Segment(current, group.indices[at:end], opening, closed))
+            closed, reason = None, CloseReason.OTHER
+            if is_full:
+                closed, reason = (path.index(end - 1), _AFTER), self._after(current)
+            elif end < count:
+                closed, reason = (path.index(end), _BEFORE), self._before(path, current, end)
+            segments.append(_Segment(current, group.indices[at:end], opening, closed, reason))
             current, opening = (None, None) if closed else (current, opening)
             at = end
         return segments
+
+    def _before(self, path: _PathRecords, current: OpenObjectState, at: int) -> CloseReason:
+        """Why the object closes before the record `at` of its path."""
+        time, start, interval = path.time(at), current.interval_start, self._settings.interval
+        is_late = time is not None and start is not None and interval is not None and time - start >= interval
+        return CloseReason.INTERVAL if is_late else CloseReason.SCHEMA
+
+    def _after(self, current: OpenObjectState) -> CloseReason:
+        """Why the object closes after its last record."""
+        limit = self._settings.flush_size
+        return CloseReason.FLUSH_SIZE if limit is not None and current.count >= limit else CloseReason.MAX_BYTES
 
     def _is_mixed(self, start: OpenObjectState, group: RowGroup) -> bool:
         """Whether one of the records has another schema than the object."""
@@ -186,7 +201,7 @@ class _ObjectRotation:
             if len(segment.indices):
                 steps.append(self._accepted.append(segment.state.id, segment.indices))
             if segment.closed:
-                steps.append(rotation.close([segment.state]))
+                steps.append(rotation.close([segment.state], segment.reason))
         rotation.open = dict(sorted(rotation.open.items(), key=lambda each: each[1].first))
         return steps
 

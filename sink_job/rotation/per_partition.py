@@ -17,10 +17,10 @@ from sink_job.rotation.policy import RotationContext
 from sink_job.rotation.projected_sizes import ProjectedSizes
 from sink_job.rotation.row_index import AcceptedRows, RowGroup, first_times, first_true
 from sink_job.rotation.schema_rules import SchemaSearch
-from sink_job.rotation.types import Step
+from sink_job.rotation.types import CloseReason, Step
 
 
-class CloseReason(enum.Enum):
+class _SegmentEnd(enum.Enum):
     """The reason for the end of a segment. The record after the segment triggers SCHEMA, TIME and CAP, its last record
     FULL."""
 
@@ -71,10 +71,10 @@ class _PartitionRotation:
     def steps(self) -> list[Step]:
         steps: list[Step] = []
         rotation, accepted = self._rotation, self._accepted
-        at, why = 0, CloseReason.NOTHING
+        at, why = 0, _SegmentEnd.NOTHING
         while at < len(accepted):
             if rotation.state.interval_start is None and accepted.times is not None and self._starts is not None:
-                again = why in (CloseReason.SCHEMA, CloseReason.TIME, CloseReason.CAP)
+                again = why in (_SegmentEnd.SCHEMA, _SegmentEnd.TIME, _SegmentEnd.CAP)
                 start = int(accepted.times[at] if again else self._starts[at])
                 rotation.state = replace(rotation.state, interval_start=start)
             end, why = self._segment(at)
@@ -82,15 +82,31 @@ class _PartitionRotation:
             steps += [self._append(group) for group in groups]
             if end > at:
                 rotation.state = replace(rotation.state, current_path=accepted.path(end - 1))
-            if why is not CloseReason.NOTHING:
-                steps.append(rotation.close_all())
+            if why is not _SegmentEnd.NOTHING:
+                steps.append(rotation.close_all(self._reason(why, end)))
                 self._forget_closed(groups)
-            if why is CloseReason.TIME:
+            if why is _SegmentEnd.TIME:
                 rotation.renew_schedule()
             at = end
         if rotation.state.interval_start is None:
             rotation.state = replace(rotation.state, interval_start=self._next_start)
         return steps
+
+    def _reason(self, why: _SegmentEnd, end: int) -> CloseReason:
+        """Which setting ends a segment at the index `end`."""
+        settings, state = self._rotation.settings, self._rotation.state
+        if why is _SegmentEnd.SCHEMA:
+            return CloseReason.SCHEMA
+        if why is _SegmentEnd.CAP:
+            return CloseReason.MAX_OPEN_OBJECTS
+        if why is _SegmentEnd.FULL:
+            is_full = settings.flush_size is not None and state.open_records >= settings.flush_size
+            return CloseReason.FLUSH_SIZE if is_full else CloseReason.MAX_BYTES
+        if self._rotation.due:
+            return CloseReason.SCHEDULE_INTERVAL
+        times, base, interval = self._accepted.times, state.interval_start, settings.interval
+        is_late = times is not None and base is not None and interval is not None and times[end] - base >= interval
+        return CloseReason.INTERVAL if is_late else CloseReason.PATH_CHANGE
 
     def _append(self, group: RowGroup) -> Step:
         target = self._rotation.add(
@@ -98,13 +114,13 @@ class _PartitionRotation:
         )
         return self._accepted.append(target, group.indices)
 
-    def _segment(self, at: int) -> tuple[int, CloseReason]:
+    def _segment(self, at: int) -> tuple[int, _SegmentEnd]:
         """The end (exclusive) of the segment that starts at `at`, and the reason."""
         end, why = self._unsized_segment(at)
         filled = self._filled(at, end) if self._projected is None else self._projected.filled(at, end)
-        return (filled + 1, CloseReason.FULL) if filled < end else (end, why)
+        return (filled + 1, _SegmentEnd.FULL) if filled < end else (end, why)
 
-    def _unsized_segment(self, at: int) -> tuple[int, CloseReason]:
+    def _unsized_segment(self, at: int) -> tuple[int, _SegmentEnd]:
         """As `_segment`, without maxBytes."""
         watched = at if self._rotation.state.open_records else at + 1  # the first record of all cannot close anything
         full = self._full(at)
@@ -116,12 +132,12 @@ class _PartitionRotation:
             changed = limit  # rule 2 comes before rule 3
         capped = self._capped(at, watched, min(time, changed))
         if capped < min(time, changed):
-            return capped, CloseReason.CAP
+            return capped, _SegmentEnd.CAP
         if changed < limit:
-            return changed, CloseReason.SCHEMA
+            return changed, _SegmentEnd.SCHEMA
         if time < end:
-            return time, CloseReason.TIME
-        return end, CloseReason.FULL if full <= len(self._accepted) else CloseReason.NOTHING
+            return time, _SegmentEnd.TIME
+        return end, _SegmentEnd.FULL if full <= len(self._accepted) else _SegmentEnd.NOTHING
 
     def _full(self, at: int) -> int:
         """The index after the record that reaches flushSize; beyond the batch if none does."""

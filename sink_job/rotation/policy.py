@@ -13,7 +13,7 @@ from sink_job.api.spec import ObjectSettings
 from sink_job.api.units.s3_limits import MAX_PARTS
 from sink_job.partitioning.time_zones import zone
 from sink_job.rotation.schedule import Schedule
-from sink_job.rotation.types import Close, ObjectId, OpenObjectState, RotationState
+from sink_job.rotation.types import Close, CloseReason, ObjectId, OpenObjectState, RotationState
 
 MAX_PARTS_BEFORE_CLOSE: Final = MAX_PARTS * 99 // 100
 """Number of full parts at which an object is closed, whatever the settings are: 9,900 of S3's 10,000."""
@@ -95,16 +95,16 @@ class RotationContext:
         self.state = replace(self.state, open_records=self.state.open_records + count)
         return before.id
 
-    def close(self, objects: Sequence[OpenObjectState]) -> Close:
+    def close(self, objects: Sequence[OpenObjectState], reason: CloseReason = CloseReason.OTHER) -> Close:
         for each in objects:
             del self.open[self.slot(each.path, each.schema)]
         records = sum(each.count for each in objects)
         self.state = replace(self.state, open_records=self.state.open_records - records)
-        return Close(tuple(objects))
+        return Close(tuple(objects), reason=reason)
 
-    def close_all(self) -> Close:
+    def close_all(self, reason: CloseReason = CloseReason.OTHER) -> Close:
         """Closes all open objects, at least one, and moves the committable offset after them."""
-        closed = self.close(list(self.open.values()))
+        closed = self.close(list(self.open.values()), reason)
         end = max(each.last for each in closed.objects) + 1
         self.state = replace(self.state, committable=end, interval_start=None)
         return closed

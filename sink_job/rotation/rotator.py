@@ -18,7 +18,7 @@ from sink_job.rotation.null_records import with_schemas_of_nulls
 from sink_job.rotation.per_object import rotate_per_object
 from sink_job.rotation.per_partition import rotate_per_partition
 from sink_job.rotation.policy import RotationContext, RotationPolicy
-from sink_job.rotation.types import Append, Close, ObjectId, OpenObjectState, RotationState, Step
+from sink_job.rotation.types import Append, Close, CloseReason, ObjectId, OpenObjectState, RotationState, Step
 
 
 class Rotator:
@@ -54,7 +54,8 @@ class Rotator:
         rotation, limit = self._context, self._context.settings.max_open_time
         closed: list[Close] = []
         if limit is not None:
-            closed = self.close([each for each in self.open.values() if rotation.now - each.opened_at >= limit])
+            due = [each for each in self.open.values() if rotation.now - each.opened_at >= limit]
+            closed = self.close(due, CloseReason.MAX_OPEN_TIME)
         if self.state.next_schedule is None or (self.state.open_records == 0 and rotation.due):
             rotation.renew_schedule()
         return closed
@@ -82,7 +83,7 @@ class Rotator:
         due."""
         closed: list[Close] = []
         if self.state.open_records and self._context.due:
-            closed.append(replace(self._context.close_all(), ends_rotation=True))
+            closed.append(replace(self._context.close_all(CloseReason.SCHEDULE_INTERVAL), ends_rotation=True))
             self._context.renew_schedule()
         self.stop_at(planned_end)
         return closed
@@ -92,12 +93,12 @@ class Rotator:
         self._update(next=next_offset)
         self._update(committable=self.committable)
 
-    def close(self, chosen: Sequence[OpenObjectState]) -> list[Close]:
+    def close(self, chosen: Sequence[OpenObjectState], reason: CloseReason = CloseReason.OTHER) -> list[Close]:
         """Closes open objects before the next record: `chosen`, and with scope Partition all if there is one."""
         if not chosen:
             return []
         rotation = self._context
-        close = rotation.close(chosen) if rotation.settings.per_object else rotation.close_all()
+        close = rotation.close(chosen, reason) if rotation.settings.per_object else rotation.close_all(reason)
         return [replace(close, ends_rotation=not self.open)]
 
     def close_all(self) -> list[Close]:

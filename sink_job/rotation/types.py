@@ -5,7 +5,8 @@ Offsets are Kafka's; `first` and `last` are inclusive, times are ms since the ep
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
@@ -72,6 +73,22 @@ class Append:
     rows: slice | Indices
 
 
+class CloseReason(StrEnum):
+    """Why an object closes: the field of `spec.rotation`, or what else."""
+
+    FLUSH_SIZE = "flushSize"
+    INTERVAL = "interval"
+    SCHEDULE_INTERVAL = "scheduleInterval"
+    PATH_CHANGE = "onPathChange"
+    MAX_OPEN_OBJECTS = "maxOpenObjects"
+    MAX_BYTES = "maxBytes"
+    MAX_OPEN_TIME = "maxOpenTime"
+    SCHEMA = "schema"
+    """The schema of a record, or none, differs from that of the object."""
+    OTHER = "other"
+    """The end of a run that publishes its open objects, other settings, or a limit of S3."""
+
+
 @dataclass(frozen=True, slots=True)
 class Close:
     """Close these objects, in the order in which they were opened.
@@ -82,6 +99,7 @@ class Close:
 
     objects: tuple[OpenObjectState, ...]
     ends_rotation: bool = False
+    reason: CloseReason = field(default=CloseReason.OTHER, compare=False)
 
 
 Step = Append | Close

@@ -6,6 +6,8 @@ share one client. A forked process creates its own, because connections cannot b
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sink_job.s3.multipart import MultipartCalls
 from sink_job.s3.objects import ObjectCalls
@@ -15,7 +17,7 @@ from sink_job.s3.tagging import TaggingCalls
 from sink_job.s3.transport import Transport
 from sink_job.s3.versions import VersionCalls
 
-__all__ = ["S3Client", "connect"]
+__all__ = ["S3Client", "connect", "connected_by"]
 
 
 class S3Client(ObjectCalls, VersionCalls, MultipartCalls, TaggingCalls):
@@ -66,3 +68,17 @@ def connect(settings: S3Settings) -> S3Client:
         if owner not in _clients:
             _clients[owner] = S3Client(settings)
         return _clients[owner]
+
+
+@contextmanager
+def connected_by(client: S3Client) -> Iterator[None]:
+    """In the context `connect` returns `client` for its settings: `s3sink plan` replaces the bucket by one in
+    memory."""
+    owner = os.getpid(), client.settings
+    with _lock:
+        _clients[owner] = client
+    try:
+        yield
+    finally:
+        with _lock:
+            _clients.pop(owner, None)

@@ -6,6 +6,7 @@ import msgspec
 
 from sink_job.json.typed.inference import SampledValues
 from sink_job.ledger.state import ClosedObject, PartitionState, RotationRange
+from sink_job.rotation.types import CloseReason
 
 MAX_UNRESOLVED = 1_000
 """Maximum number of unresolved schema ids that a task reports. It scans no further: the driver resolves no more between
@@ -56,7 +57,8 @@ class TaskResult(msgspec.Struct, frozen=True):
     """The result of one task. `lost` describes an upload or a staging object that no longer exists; the other fields
     are then invalid, except `started_uploads`.
 
-    `started_uploads` are the uploads of this attempt, as (key, upload id). `error` is the record at which the sink has
+    `reasons` are those for which the objects `closed` were closed, in their order. `started_uploads` are the uploads of
+    this attempt, as (key, upload id). `error` is the record at which the sink has
     to stop. `rejected` are the first of the tolerated invalid records. `unresolved` are (topic, schema id) of the
     first ids in the range that the driver has not resolved, at most `MAX_UNRESOLVED`; `state.next` is then the first
     record with one of them. `observed` is what the task knows of the values from there on, if their schema is to be
@@ -66,6 +68,7 @@ class TaskResult(msgspec.Struct, frozen=True):
     state: PartitionState
     counts: TaskCounters
     closed: tuple[ClosedObject, ...] = ()
+    reasons: tuple[CloseReason, ...] = ()
     rotations: tuple[RotationRange, ...] = ()
     error: RejectedRecord | None = None
     rejected: tuple[RejectedRecord, ...] = ()

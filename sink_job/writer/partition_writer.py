@@ -249,7 +249,7 @@ class PartitionWriter:
     def _close(self, step: Close) -> None:
         """Closes objects. At the end of a rotation the dead-letter object closes, too: it holds the rejected records
         before the last accepted one."""
-        self.objects.close(step.objects)
+        self.objects.close(step.objects, step.reason)
         if self._dead_letters is not None:
             self._dead_letters.others_closed()
             if step.ends_rotation:
@@ -309,6 +309,7 @@ class PartitionWriter:
             state=state,
             counts=counts,
             closed=closed,
+            reasons=tuple(self.objects.reasons),
             rotations=tuple(rotations.ended),
             error=error,
             rejected=tuple(report.rejected),

@@ -12,7 +12,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.connect.schema import Schema
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.state import ClosedObject, OpenObject
-from sink_job.rotation.types import Append, Close, ObjectId, OpenObjectState
+from sink_job.rotation.types import Append, Close, CloseReason, ObjectId, OpenObjectState
 from sink_job.s3.checksums import combine_all
 from sink_job.writer.object_writer import ObjectWriter, ObjectWriters
 from sink_job.writer.row_slices import RowSlice
@@ -33,6 +33,8 @@ class TaskObjects:
         self._inherited = {o.id: o for o in inherited}
         self._writers: dict[ObjectId, ObjectWriter] = {}
         self._closed: list[tuple[OpenObjectState, ObjectWriter]] = []
+        self.reasons: list[CloseReason] = []
+        """Why the closed objects closed, in the order of closing."""
         self._stored_schemas: set[str | None] = set()
 
     def load_schemas(self, steps: Sequence[Append | Close], schemas: Mapping[str, Schema]) -> None:
@@ -53,13 +55,14 @@ class TaskObjects:
         """Writes rows to an object; see `ObjectWriter.append`. `load_schemas` has its schema."""
         self._writer(target, int(rows.offsets[0])).append(rows, breaks)
 
-    def close(self, objects: Iterable[OpenObjectState]) -> None:
+    def close(self, objects: Iterable[OpenObjectState], reason: CloseReason = CloseReason.OTHER) -> None:
         """Sends the last parts of objects that the rotation has closed."""
         for state in objects:
             writer = self._writer(state.id, state.first)
             writer.finish()
             self._inherited.pop(state.id, None)
             self._closed.append((state, writer))
+            self.reasons.append(reason)
             del self._writers[state.id]
 
     def encoded(self) -> dict[ObjectId, EncodedSize]:

@@ -20,6 +20,7 @@ SHARED_SPARK = frozenset(
         "kafka_cases",
         "kafka_logins",
         "parquet_java",
+        "plan",
         "protobuf_registry",
         "python_workers",
         "reader",
