@@ -86,14 +86,25 @@ def count(tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     return count_rest(batches)
 
 
-def fail_first(how: str, attempts: Path, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+def fail_first(how: str, attempts: Path | str, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
     """Fails after the first batch of the first attempt; later attempts return the number of records."""
-    if not attempts.exists():
+    if not Path(attempts).exists():
         next(batches)
-        attempts.touch()
+        Path(attempts).touch()
         if how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         raise ValueError("in the first attempt")
+    return count_rest(batches)
+
+
+def kill_executor_first(attempts: str, tp: TopicPartition, given: bytes, batches: Batches) -> bytes:
+    """Kills the JVM of its executor after the first batch of the first attempt; later attempts return the number of
+    records. The parent of a worker is the daemon, whose parent is the JVM."""
+    if not Path(attempts).exists():
+        next(batches)
+        Path(attempts).touch()
+        status = Path(f"/proc/{os.getppid()}/status").read_text()
+        os.kill(int(status.partition("PPid:")[2].split()[0]), signal.SIGKILL)
     return count_rest(batches)
 
 
