@@ -52,8 +52,8 @@ class ReplayLog:
         processor.close()
         return results
 
-    def _batches(self, tp: TopicPartition, wanted: Range, columns: Columns) -> Iterator[pa.RecordBatch]:
-        found = self._sample.partitions[tp].slice(wanted.start, wanted.end)
+    def _batches(self, tp: TopicPartition, requested: Range, columns: Columns) -> Iterator[pa.RecordBatch]:
+        found = self._sample.partitions[tp].slice(requested.start, requested.end)
         names = ["offset", "value", *(name for name in found.schema.names if getattr(columns, name, False))]
         for first in range(0, len(found), BATCH_RECORDS):
             yield found.slice(first, BATCH_RECORDS).select(names)

@@ -43,8 +43,8 @@ class _Kafka(ReplayLog):
         self.read = dict(ranges)
         return super().run(ranges=ranges, idle=idle, inputs=inputs, columns=columns, factory=factory)
 
-    def _batches(self, tp: TopicPartition, wanted: Range, columns: Columns) -> Iterator[pa.RecordBatch]:
-        for batch in super()._batches(tp, wanted, columns):
+    def _batches(self, tp: TopicPartition, requested: Range, columns: Columns) -> Iterator[pa.RecordBatch]:
+        for batch in super()._batches(tp, requested, columns):
             for row in range(len(batch)):
                 yield batch.slice(row, 1)
 
