@@ -73,7 +73,7 @@ def test_the_page_loads_nothing() -> None:
     assert not [found for _, found in _tags(text) if "src" in found or "href" in found]
 
 
-def test_a_page_of_many_objects_shows_some_of_them_and_says_so() -> None:
+def test_a_page_of_many_objects_reports_that_it_shows_some_of_them() -> None:
     given = sample({0: partition([0] * 1_000)})
     text = page([make_plan("sink.yaml", sink(rotation={"flushSize": 1}), given, DEFAULT, None)])
     assert 0 < len(_bars(text)) <= MAX_BARS
