@@ -69,7 +69,7 @@ def _about(plan: Plan) -> str:
     sample = plan.sample
     return (
         f"<p>{sample.records:,} records from {_time(sample.start)} to {_time(sample.end)} "
-        f"({format_duration(max(1, sample.end - sample.start))}). What is said of a day is extrapolated from them.</p>"
+        f"({format_duration(max(1, sample.end - sample.start))}). Figures of a day are extrapolated from them.</p>"
     )
 
 
