@@ -1,10 +1,9 @@
 """What frames cost between two processes: over a Unix socket, and in shared memory (memfd).
 
 `python -m bench.frame_transfer [--gigabytes 4] [--frame-mib 2] [--repeat 5]`: a sender fills a frame, as the reader in
-the JVM does, and a receiver gets it as a buffer of its own, as a Python worker does (`socket`), or as a view of a slot of
-shared memory that is filled in place (`memfd`, with slots for three parts of 25 MiB). Both sides are Python processes,
-which copy and call the system as the JVM does. CPU-seconds of both per GB; `fill` is the sender's work alone, which
-both ways have.
+the JVM does. A receiver gets it as a buffer of its own, as a Python worker does (`socket`), or as a view of a slot of
+shared memory that is filled in place (`memfd`, with slots for three parts of 25 MiB). Both sides are Python processes.
+The result is CPU-seconds of both per GB; `fill` is the sender's work alone, which both ways have.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def _fork(work: Callable[[socket.socket], None], own: socket.socket, other: sock
         os._exit(1)
 
 
-def source(size: int) -> np.ndarray:  # type: ignore[type-arg]
+def source(size: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 255, size, np.uint8)
 
 
