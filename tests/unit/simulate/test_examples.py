@@ -36,6 +36,8 @@ def offsets(objects: list[dict[str, Any]]) -> list[list[int]]:
         ("interval", "late", [[[100, 101, 102]], []], [[103, 104]]),
         ("schedule", "on-time", [[], [], [], [[100, 101, 102]], [], [[103, 104]]], []),
         ("schedule", "late", [[], [[100, 101, 102, 103, 104]]], []),
+        ("interval", "gap", [[], [], [], [], [[100, 101, 102]], []], [[103, 104]]),
+        ("schedule", "gap", [[], [], [], [[100, 101, 102]], [], []], [[103, 104]]),
     ],
 )
 def test_the_rotation_timelines_close_the_objects_that_their_page_shows(
@@ -59,6 +61,12 @@ def test_the_timelines_have_the_records_100_to_104_one_each_second() -> None:
         assert [(record["offset"], record["timestamp"]) for record in records] == [
             (100 + n, MIDNIGHT_MS + 1000 * n) for n in range(5)
         ]
+
+
+def test_the_timeline_with_a_gap_has_the_timestamps_of_the_posts() -> None:
+    steps = [json.loads(line) for line in (ROTATION / "gap.jsonl").read_text().splitlines()]
+    stamps = [record["timestamp"] for step in steps for record in step.get("write", ())]
+    assert [stamp - MIDNIGHT_MS for stamp in stamps] == [0, 1_000, 2_000, 4_000, 5_000]
 
 
 def test_the_sink_beside_the_connectors_configuration_has_its_settings() -> None:
