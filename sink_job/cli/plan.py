@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -90,9 +89,11 @@ def run(args: argparse.Namespace) -> int:
     plans = _plans(args, sinks, secrets, prices)
 
     from sink_job.cli import plan_output
+    from sink_job.plan.page import page
+    from sink_job.plan.timeline import write_page
 
     if args.html is not None:
-        _write_page(args.html, plans)
+        write_page(args.html, page(plans))
     print(plan_output.as_json(plans) if args.output == "json" else plan_output.text(plans))
     return 0
 
@@ -161,16 +162,6 @@ def _prices(file: Path | None) -> Prices:
         return parse_prices(file.read_bytes(), str(file))
     except OSError as error:
         raise InvalidSpec([f"{file} cannot be read: {error.strerror}"]) from None
-
-
-def _write_page(file: Path, plans: Sequence[Plan]) -> None:
-    from sink_job.plan.page import page
-
-    try:
-        file.write_text(page(plans), encoding="utf-8")
-    except OSError as error:
-        raise InvalidSpec([f"{file} cannot be written: {error.strerror}"]) from None
-    print(f"{file}: written", file=sys.stderr)
 
 
 def _span(text: str) -> int:

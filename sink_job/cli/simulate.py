@@ -109,6 +109,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_sink(parser)
     parser.add_argument("--records", metavar="FILE", required=True, help="file with steps; - reads standard input")
     parser.add_argument("--brief", action="store_true", help="do not list the offsets of each object")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="also write a page with timelines")
     parser.add_argument(
         "--clock-start-ms",
         metavar="N",
@@ -126,9 +127,32 @@ def run(args: argparse.Namespace) -> int:
     sink = read_sink(args.manifest)
     steps = _lines(args.records)
     name = "standard input" if args.records == "-" else args.records
-    for report in simulate(sink, steps, clock_start_ms=args.clock_start_ms, offsets=not args.brief, name=name):
+    collect, write = _page(args.html)
+    for report in simulate(
+        sink, steps, clock_start_ms=args.clock_start_ms, offsets=not args.brief, name=name, collect=collect
+    ):
         print(msgspec.json.encode(report).decode())
+    write()
     return 0
+
+
+Collect = Callable[["Iterable[TopicPartition]", "StepReport", int], None]
+
+
+def _page(file: Path | None) -> tuple[Collect, Callable[[], None]]:
+    """What collects the writes for a page, and what writes it. Without a file both do nothing. The latter raises
+    InvalidSpec."""
+    if file is None:
+        return _ignore, lambda: None
+    from sink_job.plan.simulated_timelines import SimulatedTimelines
+    from sink_job.plan.timeline import objects_page, write_page
+
+    collected = SimulatedTimelines()
+    return collected.add, lambda: write_page(file, objects_page("s3sink simulate", collected.timelines()))
+
+
+def _ignore(delivered: Iterable[TopicPartition], report: StepReport, now: int) -> None:
+    pass
 
 
 def _clock(text: str) -> int:
@@ -138,11 +162,18 @@ def _clock(text: str) -> int:
 
 
 def simulate(
-    sink: Sink, lines: Iterable[bytes], *, clock_start_ms: int = 0, offsets: bool = True, name: str = "records"
+    sink: Sink,
+    lines: Iterable[bytes],
+    *,
+    clock_start_ms: int = 0,
+    offsets: bool = True,
+    name: str = "records",
+    collect: Collect = _ignore,
 ) -> Iterator[StepReport]:
     """A report for each write in `lines`. Each line is a step as JSON; blank lines are skipped.
 
-    `offsets`: list the offsets of each object. `name`: the name of the source in errors. Raises InvalidSpec for the
+    `offsets`: list the offsets of each object. `name`: the name of the source in errors. `collect` gets the
+    topic-partition of each record of a write, its report, and the clock. Raises InvalidSpec for the
     first invalid line, after the reports of the lines before it. Raises ConfigurationError, before the first report, if
     `spec.format.schema` has an invalid text.
     """
@@ -162,7 +193,9 @@ def simulate(
             raise InvalidSpec([f"{name}, line {number}: is nested too deeply"]) from None
         except ValueError as error:
             raise InvalidSpec([f"{name}, line {number}: {error}"]) from None
-        yield simulation.write(delivered, clock)
+        report = simulation.write(delivered, clock)
+        collect((tp for tp, records in delivered.items() for _ in records), report, clock)
+        yield report
 
 
 def _value_schema(sink: Sink) -> RegisteredSchema | None:

@@ -25,11 +25,11 @@ from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
 from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.ledger.ownership import Owner
+from sink_job.plan.planned_object import PlannedObject
 from sink_job.plan.replay_log import ReplayClock, ReplayLog
 from sink_job.plan.sample import Sample
 from sink_job.records.batch import DEAD_LETTERS
 from sink_job.registry.base import SchemaRegistry
-from sink_job.rotation.types import CloseReason
 from sink_job.s3 import S3Settings
 from sink_job.s3.client import connected_by
 from sink_job.s3.memory_bucket import MemoryBucket
@@ -40,23 +40,6 @@ TICK_MS = 1_000
 
 MAX_TICKS = 20_000
 """Maximum number of polls of a replay: longer samples have fewer of them."""
-
-
-class PlannedObject(NamedTuple):
-    """An object of a replay. `first` and `last` are offsets, inclusive. Times are ms since the epoch: `opened` and
-    `last_arrival` are the arrivals of its first and last record, `visible` is when it was published, None for one that
-    is open at the end, whose `bytes` are those encoded so far. `reason`: why it closed."""
-
-    tp: TopicPartition
-    path: str
-    first: int
-    last: int
-    records: int
-    bytes: int
-    opened: int
-    last_arrival: int
-    visible: int | None = None
-    reason: CloseReason | None = None
 
 
 @dataclass

@@ -20,6 +20,9 @@ from sink_job.arrow.arrays import Integers
 MAX_PARTITIONS = 64
 """Maximum number of partitions of a topic that are read."""
 
+MAX_OF_ALL_TOPICS = 1_024
+"""Maximum number of partitions of all topics, apart from one of each."""
+
 MAX_BYTES = 256 << 20
 """Maximum bytes of records, over all topics."""
 
@@ -34,6 +37,10 @@ class SampleLimits(NamedTuple):
     records: int | None = None
     max_partitions: int = MAX_PARTITIONS
     max_bytes: int = MAX_BYTES
+
+    def partitions_of(self, topics: int) -> int:
+        """The maximum number of partitions of each of so many topics."""
+        return max(1, min(self.max_partitions, MAX_OF_ALL_TOPICS // max(1, topics)))
 
     @property
     def start(self) -> int:

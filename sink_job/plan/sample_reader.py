@@ -23,7 +23,8 @@ def read_sample(
 ) -> Sample:
     """Reads the sample. `committed`: only records of committed transactions. Raises the errors of `admin` and
     `engine`."""
-    numbers = {topic: chosen(info.partitions, limits.max_partitions) for topic, info in topics.items()}
+    most = limits.partitions_of(len(topics))
+    numbers = {topic: chosen(info.partitions, most) for topic, info in topics.items()}
     every = [TopicPartition(topic, number) for topic, found in numbers.items() for number in found]
     ranges = {tp: found for tp, found in _ranges(every, numbers, limits, admin, committed).items() if found}
     budget = limits.max_bytes // max(1, len(ranges))

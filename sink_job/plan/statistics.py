@@ -14,7 +14,8 @@ from typing import Final
 
 from sink_job.api.sections.job_sections import RotationSpec
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.plan.replay import PlannedObject, Replay
+from sink_job.plan.planned_object import PlannedObject
+from sink_job.plan.replay import Replay
 from sink_job.plan.sample import Sample
 from sink_job.rotation.types import CloseReason
 

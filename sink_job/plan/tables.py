@@ -9,6 +9,7 @@ from sink_job.api.units.quantities import MI, format_duration
 from sink_job.plan.plan import Plan
 from sink_job.plan.prices import DAYS
 from sink_job.plan.statistics import Spread, TopicFigures
+from sink_job.plan.timeline import bytes_text
 
 
 class Row(NamedTuple):
@@ -51,7 +52,8 @@ def request_rows(plan: Plan) -> list[Row]:
 def cost_rows(plan: Plan) -> list[Row]:
     """What a month costs, and the resources."""
     prices, given = plan.prices, plan.resources
-    executors = f"{given.executors} executors of " if given.executors else "one pod (Local mode) of "
+    plural = "" if given.executors == 1 else "s"
+    executors = f"{given.executors} executor{plural} of " if given.executors else "one pod (Local mode) of "
     source = " ".join(each for each in (prices.source, prices.date) if each)
     return [
         Row(f"requests in {DAYS} days", f"{plan.cost.requests:,.2f} {prices.currency}"),
@@ -66,14 +68,6 @@ def side_by_side(tables: Sequence[Sequence[Row]]) -> list[list[str]]:
     names = dict.fromkeys(row.name for table in tables for row in table)
     values = [dict(table) for table in tables]
     return [[name, *(each.get(name, "-") for each in values)] for name in names]
-
-
-def bytes_text(size: float) -> str:
-    """A size with decimal units."""
-    for limit, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if size >= limit:
-            return f"{size / limit:.3g} {unit}"
-    return f"{round(size)} B"
 
 
 def _duration(ms: float) -> str:

@@ -23,7 +23,7 @@ from sink_job.connect.schema import RegisteredSchema, Schema
 from sink_job.partitioning.object_keys import path_elements
 from sink_job.records.batch import Rows
 from sink_job.rotation.rotator import Rotator
-from sink_job.rotation.types import Append, ObjectId, OpenObjectState, RotationState, Step
+from sink_job.rotation.types import Append, CloseReason, ObjectId, OpenObjectState, RotationState, Step
 from sink_job.simulate.compatibility import RecordSchemas, with_schemas
 from sink_job.simulate.value_schema import with_value_schema
 from sink_job.writer.null_values import written_nulls
@@ -45,7 +45,8 @@ class Delivered(NamedTuple):
 class SimulatedObject(msgspec.Struct, rename="camel", omit_defaults=True):
     """An object: its key, the directories of its path, and its records.
 
-    `first_offset` and `last_offset` are inclusive. `offsets` is None if they are not listed.
+    `first_offset` and `last_offset` are inclusive. `size`: bytes, encoded and uncompressed. `reason`: the setting that
+    closed it, None while it is open. `offsets` is None if they are not listed.
     """
 
     key: str
@@ -55,6 +56,8 @@ class SimulatedObject(msgspec.Struct, rename="camel", omit_defaults=True):
     first_offset: int
     last_offset: int
     records: int
+    size: int
+    reason: str | None = None
     offsets: list[int] | None = None
 
 
@@ -113,7 +116,9 @@ class Simulation:
             report.errors += [SimulatedError(tp.topic, tp.partition, *error) for error in done.errors]
         return report
 
-    def _object(self, tp: TopicPartition, state: OpenObjectState, offsets: list[int]) -> SimulatedObject:
+    def _object(
+        self, tp: TopicPartition, state: OpenObjectState, offsets: list[int], reason: CloseReason | None = None
+    ) -> SimulatedObject:
         return SimulatedObject(
             key=self._pipeline.key(tp, state.path, state.first),
             path=path_elements(self._pipeline.object_settings, state.path),
@@ -122,14 +127,17 @@ class Simulation:
             first_offset=state.first,
             last_offset=state.last,
             records=state.count,
+            size=state.size,
+            reason=None if reason is None else reason.value,
             offsets=offsets if self._offsets else None,
         )
 
 
 class _RoundResult(NamedTuple):
-    """The result of a partition's round: closed objects with their offsets, and data errors as (offset, message)."""
+    """The result of a partition's round: closed objects with their offsets and reasons, and data errors as (offset,
+    message)."""
 
-    closed: list[tuple[OpenObjectState, list[int]]]
+    closed: list[tuple[OpenObjectState, list[int], CloseReason]]
     errors: list[tuple[int, str]]
 
 
@@ -193,7 +201,7 @@ class _Partition:
     def _apply(self, steps: Iterable[Step], rows: Rows | None, done: _RoundResult) -> None:
         for step in steps:
             if not isinstance(step, Append):
-                done.closed.extend((state, self._offsets.pop(state.id)) for state in step.objects)
+                done.closed.extend((state, self._offsets.pop(state.id), step.reason) for state in step.objects)
             elif rows is not None:
                 self._offsets.setdefault(step.target, []).extend(rows.offsets[step.rows].tolist())
 

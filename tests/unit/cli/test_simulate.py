@@ -163,3 +163,14 @@ def test_simulate_imports_neither_kafka_nor_s3_nor_spark(tmp_path: Path) -> None
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def test_a_page_with_the_timelines_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    examples = Path(__file__).parents[3] / "examples"
+    words = ["simulate", str(examples / "flights.yaml"), "--records", str(examples / "flights-records.jsonl")]
+    assert main.main([*words, "--html", str(page)]) == 0
+    assert "closed by onPathChange" in page.read_text()
+    assert f"{page}: written" in capsys.readouterr().err
+    assert main.main([*words, "--html", str(tmp_path / "absent" / "page.html")]) == 2
+    assert "cannot be written" in capsys.readouterr().err

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from sink_job.plan.page import MAX_BARS, page
+from sink_job.plan.page import page
 from sink_job.plan.plan import Plan, make_plan
 from sink_job.plan.prices import DEFAULT
+from sink_job.plan.timeline import MAX_BARS
 from tests.unit.plan.samples import MINUTE, partition, sample, sink
 
 

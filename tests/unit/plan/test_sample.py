@@ -35,6 +35,11 @@ def test_partitions_are_chosen_evenly(partitions: int, most: int) -> None:
     assert max(b - a for a, b in zip(found, [*found[1:], partitions], strict=True)) <= -(-partitions // len(found))
 
 
+@pytest.mark.parametrize(("topics", "each"), [(0, 64), (1, 64), (16, 64), (100, 10), (2_000, 1)])
+def test_many_topics_have_fewer_partitions_each(topics: int, each: int) -> None:
+    assert SampleLimits(until=0).partitions_of(topics) == each
+
+
 def test_a_sample_ends_now_without_a_time() -> None:
     limits = SampleLimits(until=1_000_000, span=600_000)
     assert (limits.start, limits.end) == (400_000, 1_000_000)

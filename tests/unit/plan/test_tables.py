@@ -6,7 +6,8 @@ import pytest
 
 from sink_job.plan.plan import make_plan
 from sink_job.plan.prices import DEFAULT
-from sink_job.plan.tables import Row, bytes_text, cost_rows, side_by_side, topic_rows
+from sink_job.plan.tables import Row, cost_rows, side_by_side, topic_rows
+from sink_job.plan.timeline import bytes_text
 from tests.unit.plan.samples import partition, sample, sink
 
 

@@ -25,6 +25,8 @@ def test_a_write_reports_closed_and_open_objects() -> None:
                 "firstOffset": 5,
                 "lastOffset": 6,
                 "records": 2,
+                "size": 4,
+                "reason": "flushSize",
                 "offsets": [5, 6],
             }
         ],
@@ -37,6 +39,7 @@ def test_a_write_reports_closed_and_open_objects() -> None:
                 "firstOffset": 7,
                 "lastOffset": 7,
                 "records": 1,
+                "size": 2,
                 "offsets": [7],
             }
         ],
