@@ -11,6 +11,7 @@ import argparse
 import cProfile
 import gc
 import itertools
+import json
 import multiprocessing
 import os
 import pstats
@@ -28,18 +29,21 @@ import msgspec
 import numpy as np
 import yaml
 
-from bench.data import CASES, FIRST_MS, PARTITIONS, SPAN_MS, Case
+from bench.data import AVRO_SCHEMA, CASES, FIRST_MS, JSON_SCHEMA, PARTITIONS, SPAN_MS, Case
 from bench.servers import BUCKET, target
-from bench.suites import DEAD_LETTERS, SETTINGS, shape
+from bench.suites import DEAD_LETTERS, FORMATS, PASSED, SETTINGS, shape
 from devtools.s3 import credentials_environment
 from devtools.sink_process import local_spec, manifest
 from sink_job.api.enums import OnNullValue
 from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.api.spec import ObjectSettings
 from sink_job.codecs.required_columns import task_columns
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.engine.types import Columns
+from sink_job.ledger.schemas.schema_store import SchemaStore
 from sink_job.ledger.state import PartitionState
-from sink_job.s3 import S3Settings
+from sink_job.s3 import S3Settings, connect
 from sink_job.spark.frames import END, HEAD, FrameReader
 from sink_job.spark.task import YOUNG_OBJECTS, RangeCursor
 from sink_job.tasks.parameters import RoundParameters
@@ -49,7 +53,16 @@ from sink_job.writer.partition_writer import WriteTask
 TP = TopicPartition("bench", 0)
 BATCH_BYTES = 2 << 20
 MIB = 1 << 20
-MEASURED: Mapping[str, Mapping[str, Any]] = {**SETTINGS, "dead letters": DEAD_LETTERS, "rejected": dict(DEAD_LETTERS)}
+REGISTRY = {"registry": {"url": ["http://127.0.0.1:9"]}}
+"""No task asks the registry: its schemas are in the ledger."""
+MEASURED: Mapping[str, Mapping[str, Any]] = {
+    **SETTINGS,
+    "dead letters": DEAD_LETTERS,
+    "rejected": dict(DEAD_LETTERS),
+    "parquet": {"format": FORMATS["json to parquet, snappy"]},
+    "avro": {"format": {**PASSED, **REGISTRY}},
+    "avro to parquet": {"format": {"converter": "Avro", "output": "Parquet", **REGISTRY}},
+}
 
 
 def frames(case: Case, columns: Columns, size: int) -> list[bytes]:
@@ -112,7 +125,7 @@ def write(parameters: RoundParameters, reader: FrameReader, records: int) -> Non
 
 def measure(case: Case, name: str, endpoint: str, args: argparse.Namespace) -> None:
     settings = MEASURED.get(name, {})
-    case = replace(case, has_invalid=name == "rejected")
+    case = replace(case, has_invalid=name == "rejected", is_avro=name.startswith("avro"))
     sections = shape(case) | dict(settings)
     spec = local_spec(bootstrap="127.0.0.1:9", topics=["bench"], endpoint=endpoint, bucket=BUCKET, **sections)
     sink = load_sink(yaml.safe_dump(manifest("bench", spec)))
@@ -133,6 +146,7 @@ def measure(case: Case, name: str, endpoint: str, args: argparse.Namespace) -> N
         threads=3,
         part_buffers=3,
     )
+    _put_schema(parameters, shaped)
     records = args.mb * 1_000_000 // case.size
     work: Callable[..., None] = receive if name == "receive" else partial(write, parameters)
     with tempfile.TemporaryDirectory() as folder:
@@ -144,6 +158,15 @@ def measure(case: Case, name: str, endpoint: str, args: argparse.Namespace) -> N
         sender.join()
     gb = records * case.size / 1e9
     print(f"{case.name:>5} {name:<12} {min(turns[1:]) / gb:6.2f} CPU-s/GB (first {turns[0] / gb:.2f})", flush=True)
+
+
+def _put_schema(parameters: RoundParameters, settings: ObjectSettings) -> None:
+    """Puts the schema of the values into the ledger."""
+    schema = RegisteredSchema("1", "AVRO", json.dumps(AVRO_SCHEMA))
+    if settings.bare_values is not None:
+        schema = RegisteredSchema(settings.bare_values.id, "JSON", JSON_SCHEMA)
+    if settings.has_schemas:
+        SchemaStore(connect(parameters.s3), parameters.root).put_first(TP.topic, schema)
 
 
 def _turns(

@@ -29,6 +29,8 @@ FORMATS: Mapping[str, Mapping[str, Any]] = {
     "json to parquet, snappy": {**TYPED, "output": "Parquet"},
     "json to parquet, zstd": {**TYPED, "output": "Parquet", "compression": {"codec": "Zstd"}},
 }
+PASSED: Mapping[str, Any] = {"converter": "Avro", "output": "Avro", "compression": {"codec": "None"}}
+"""Avro passed through. Its registry is that of the bench."""
 
 
 def dead_letters_below(prefix: str) -> dict[str, Any]:
@@ -76,9 +78,9 @@ def formats(plan: Plan) -> None:
         fill(plan.broker.bootstrap, {"avro": avro})
         registry.seed(f"{avro.topic}-value", 1, 1, AVRO_SCHEMA)
         rows: dict[str, tuple[Case, Mapping[str, Any]]] = {key: (case, of) for key, of in FORMATS.items()}
-        passed = {"converter": "Avro", "output": "Avro", "registry": {"url": [registry.url]}}
-        rows["avro to avro, null"] = avro, {**passed, "compression": {"codec": "None"}}
-        rows["avro to parquet, snappy"] = avro, {**passed, "output": "Parquet"}
+        url = {"registry": {"url": [registry.url]}}
+        rows["avro to avro, null"] = avro, {**PASSED, **url}
+        rows["avro to parquet, snappy"] = avro, {"converter": "Avro", "output": "Parquet", **url}
         with bench.passes(folder, bench.manifest("session", case, shape(case))) as runner:
             for turn in range(plan.repeat + 1):
                 state: dict[str, Any] = {"pass": "warm" if turn else "first", "turn": turn}
