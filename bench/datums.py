@@ -28,13 +28,14 @@ from bench.converters import (
 )
 from sink_job.api.enums import CompressionCodec, ConverterType, OutputFormat
 from sink_job.api.sections.format_section import CompressionSpec, FormatSpec, ParquetSpec
+from sink_job.arrow import columns as arrow_columns
 from sink_job.codecs.containers import container_encoder, datum_settings
 from sink_job.codecs.converters import converter_for
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
 from sink_job.converters.wire_format import Layout, WireFormat
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats.block_rows import BlockRows, lengths_of
 from sink_job.json.typed import datums as typed_datums
 
 PARQUET: Final = FormatSpec(output=OutputFormat.PARQUET, compression=CompressionSpec(codec=CompressionCodec.SNAPPY))
@@ -90,12 +91,12 @@ def _row_group_seconds(found: list[Converted], size: int, repeat: int) -> float:
     """The seconds for the rows of `size` bytes of values, in a row group of the default size."""
     assert found[0].schemas is not None
     encoder = container_encoder(PARQUET, found[0].schemas.schemas[0])("key")
-    rows = b"".join(b"".join(LengthPrefixed().encode(each.values).to_pylist()) for each in found)
-    times = (PARQUET.parquet or ParquetSpec()).row_group // len(rows) + 1
-    some = rows * times
+    rows = pa.concat_arrays([each.values for each in found])
+    times = (PARQUET.parquet or ParquetSpec()).row_group // BlockRows.of(rows).size + 1
+    content, lengths = arrow_columns.text(rows), lengths_of(arrow_columns.bounds(rows)) * times
 
     def encode() -> None:
-        encoder.block(some, 4)
+        encoder.block(BlockRows([content] * times, lengths), 4)
 
     return min(cpu_seconds(encode) for _ in range(repeat)) / times
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from msgspec import structs
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
@@ -28,7 +27,7 @@ from sink_job.codecs.containers import container_encoder
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.engine.container_memory import keep_freed_memory, release_free_memory
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats.block_rows import LENGTH, BlockRows
 
 SIZE = 64 * MI
 DISTINCT = 50_000
@@ -90,17 +89,18 @@ def schema_of(shape: Shape) -> Schema:
     return Schema(SchemaType.STRUCT, name="row", fields=tuple(Field(*each) for each in shape.fields.items()))
 
 
-def rows_of(shape: Shape, size: int, settings: FormatSpec) -> bytes:
+def rows_of(shape: Shape, size: int, settings: FormatSpec) -> BlockRows:
     """Rows of at least `size` bytes."""
     rng, datums = random.Random(1), DatumSettings.of(settings)
     assert datums is not None
     encode, encoded = datum_encoder(schema_of(shape), datums), list[bytes]()
     while len(encoded) < DISTINCT and sum(map(len, encoded[-1:])) * len(encoded) < size:
         encoded.append(encode(shape.value(rng, len(encoded))))
-    rows = [row.as_py() for row in LengthPrefixed().encode(pa.array(encoded, pa.binary()))]
-    ends = np.cumsum([len(row) for row in rows])
+    ends = np.cumsum([LENGTH.size + len(row) for row in encoded])
     times, rest = divmod(size, int(ends[-1]))
-    return b"".join(rows) * times + b"".join(rows[: int(np.searchsorted(ends, rest)) + 1])
+    some = encoded[: int(np.searchsorted(ends, rest)) + 1]
+    lengths = [b"".join(LENGTH.pack(len(row)) for row in rows) for rows in (encoded, some)]
+    return BlockRows([b"".join(encoded)] * times + [b"".join(some)], lengths[0] * times + lengths[1])
 
 
 def measure(case: str, output: str, codec: str) -> dict[str, Any]:
@@ -121,10 +121,10 @@ def measure(case: str, output: str, codec: str) -> dict[str, Any]:
         "case": case,
         "output": output,
         "codec": codec,
-        "rows_mb": round(len(rows) / 1e6, 1),
+        "rows_mb": round(rows.size / 1e6, 1),
         "object_mb": round(len(block.data) / 1e6, 1),
-        "mb_per_cpu_s": round(len(rows) / 1e6 / seconds),
-        "peak_per_size": round(1 + (peak - before) * 1024 / len(rows), 2),
+        "mb_per_cpu_s": round(rows.size / 1e6 / seconds),
+        "peak_per_size": round(1 + (peak - before) * 1024 / rows.size, 2),
     }
 
 

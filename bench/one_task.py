@@ -36,8 +36,8 @@ from devtools.s3 import credentials_environment
 from devtools.sink_process import local_spec, manifest
 from sink_job.api.enums import OnNullValue
 from sink_job.api.parser import load_sink
-from sink_job.api.topic_partition import TopicPartition
 from sink_job.api.spec import ObjectSettings
+from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.required_columns import task_columns
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.engine.types import Columns

@@ -17,11 +17,10 @@ from isal import isal_zlib
 
 from sink_job.api.enums import CompressionCodec
 from sink_job.api.sections.format_section import FormatSpec
-from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.varints import encode_long
 from sink_job.formats.base import Block
+from sink_job.formats.block_rows import BlockRows
 from sink_job.formats.compression import Gzip, Zstd
-from sink_job.formats.datum_rows import datums
 
 MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
@@ -29,11 +28,11 @@ BZIP2_LEVEL: Final = 9
 
 
 class AvroCodec(NamedTuple):
-    """A codec of Avro: its name in the header, the compression of the datums of a block, and the library that
-    compresses, with its version (None: without one, or its version is not known)."""
+    """A codec of Avro: its name in the header, the compression of the datums of a block (None: without one), and the
+    library that compresses, with its version (None: without one, or its version is not known)."""
 
     name: str
-    compress: Callable[[bytes], bytes]
+    compress: Callable[[bytes], bytes] | None
     library: str | None = None
 
 
@@ -53,10 +52,11 @@ class AvroContainer:
         metadata = {"avro.codec": self._codec.name.encode(), "avro.schema": self._schema.encode()}
         return MAGIC + _string_map(metadata) + self._sync
 
-    def block(self, rows: bytes, position: int) -> Block:
-        batches = list(datums(rows))
-        data = self._codec.compress(b"".join(map(arrow_columns.text, batches)))
-        return Block(b"".join((encode_long(sum(map(len, batches))), encode_long(len(data)), data, self._sync)))
+    def block(self, rows: BlockRows, position: int) -> Block:
+        compress = self._codec.compress
+        data = rows.take_chunks() if compress is None else [compress(rows.take())]
+        sizes = encode_long(rows.count), encode_long(sum(map(len, data)))
+        return Block(b"".join((*sizes, *data, self._sync)))
 
     def footer(self, indexes: Sequence[bytes]) -> bytes:
         return b""
@@ -72,7 +72,7 @@ def avro_codec(settings: FormatSpec) -> AvroCodec:
     codec = settings.compression.codec
     match codec:
         case CompressionCodec.NONE:
-            return AvroCodec("null", bytes)
+            return AvroCodec("null", None)
         case CompressionCodec.DEFLATE:
             return AvroCodec("deflate", partial(_deflate, settings.compression.chosen_level), Gzip.library)
         case CompressionCodec.SNAPPY:

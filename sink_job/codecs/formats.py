@@ -16,7 +16,7 @@ from sink_job.api.sections.format_section import BytesSpec, FormatSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.formats.base import RowEncoder
 from sink_job.formats.compression import compression_of
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats.datum_rows import DatumRows
 from sink_job.json.lines import JsonLines
 from sink_job.plain.delimited import DelimitedBytes
 
@@ -27,7 +27,7 @@ def row_encoder(settings: FormatSpec) -> RowEncoder:
         return JsonLines(settings.converter)
     if settings.output is OutputFormat.BYTES:
         return DelimitedBytes((settings.bytes or BytesSpec()).separator)
-    return LengthPrefixed()
+    return DatumRows()
 
 
 def with_library(settings: ObjectSettings) -> ObjectSettings:

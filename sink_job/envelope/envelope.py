@@ -46,7 +46,7 @@ from sink_job.envelope.schema import (
     value_branches,
     value_schema,
 )
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats.datum_rows import DatumRows
 from sink_job.json.lines import JsonLines
 from sink_job.records.batch import ANY_SCHEMA, NO_SCHEMA, NullRecords
 from sink_job.records.fields import Rejections
@@ -150,7 +150,7 @@ class DatumEnvelopes:
     ) -> None:
         self._settings = settings
         self._without_schema = KEY_TEXT if key_converter is ConverterType.TEXT else KEY_BYTES
-        self._rows = LengthPrefixed()
+        self._rows = DatumRows()
         self._nulls = nulls
 
     def heads(self, batch: pa.RecordBatch, tp: TopicPartition, converted: Converted) -> pa.BinaryArray:

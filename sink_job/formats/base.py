@@ -8,6 +8,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from sink_job.formats.block_rows import BlockRows
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -21,16 +23,17 @@ class ObjectEncoder(Protocol):
     """Encodes the content of one object."""
 
     block_size: int
-    """Bytes of rows at which a block ends, with the first row at or past them; 0: every row is a block."""
+    """Bytes of rows, with the lengths of datums, at which a block ends, with the first row at or past them; 0: every
+    row is a block."""
     is_container: bool
-    """Whether the object has a header. A part of such an object ends at exactly the part size: its end need not be the
-    end of a row, and a block may be larger than a part."""
+    """Whether the object has a header, and its rows are datums. A part of such an object ends at exactly the part size:
+    its end need not be the end of a row, and a block may be larger than a part."""
 
     def header(self) -> bytes:
         """The bytes before the first block."""
         ...
 
-    def block(self, rows: bytes, position: int) -> Block:
+    def block(self, rows: BlockRows, position: int) -> Block:
         """Encodes the rows of one block that begins `position` bytes after the start of the object."""
         ...
 
@@ -41,6 +44,9 @@ class ObjectEncoder(Protocol):
 
 class RowEncoder(Protocol):
     """Encodes the rows of an object. Their concatenation is the object's content before compression."""
+
+    prefix_bytes: int
+    """Bytes of a row that `encode` leaves out, but that count: the length of a datum."""
 
     def encode(self, values: pa.BinaryArray) -> pa.BinaryArray:
         """The rows of `values`, the result of the sink's converter. No value may be null."""

@@ -3,15 +3,14 @@
 The object encoder decides the bytes of each block from its rows and its position in the object, so they depend on
 records and settings alone (P3). `ConcatenatedBlocks` frames nothing: an object is its compressed blocks. A *container*
 (`AvroContainer`, `ParquetContainer`) has a header, and maybe a footer; its rows are datums: each is the Avro datum of a
-record, without wire format, after its length as 4 bytes, little endian. So staged rows can be separated again.
+record, without wire format. It is staged after its length as 4 bytes, little endian. So staged rows can be separated
+again.
 """
 
 from __future__ import annotations
 
-import struct
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +19,8 @@ import pyarrow.compute as pc
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Integers
 from sink_job.formats.base import Block
+from sink_job.formats.block_rows import DATUM_BATCH, LENGTH, BlockRows, lengths_of
 from sink_job.formats.compression import Compression
-
-LENGTH: Final = struct.Struct("<I")
-"""The length in bytes of a datum, before it."""
-DATUM_BATCH: Final = 4 << 20
-"""Bytes of rows that are decoded together. The bytes of Parquet objects depend on it."""
 
 
 class ConcatenatedBlocks:
@@ -40,32 +35,39 @@ class ConcatenatedBlocks:
     def header(self) -> bytes:
         return b""
 
-    def block(self, rows: bytes, position: int) -> Block:
-        return Block(self._compression.compress(rows))
+    def block(self, rows: BlockRows, position: int) -> Block:
+        return Block(self._compression.compress(rows.take()))
 
     def footer(self, indexes: Sequence[bytes]) -> bytes:
         return b""
 
 
-class LengthPrefixed:
-    """The row encoder of containers: a row is a datum after its length."""
+class DatumRows:
+    """The row encoder of containers: a row is a datum, which counts and is staged with its length."""
+
+    prefix_bytes = LENGTH.size
 
     def encode(self, values: pa.BinaryArray) -> pa.BinaryArray:
-        r"""See `RowEncoder.encode`.
+        """See `RowEncoder.encode`."""
+        return values
 
-        >>> LengthPrefixed().encode(arrow_columns.binaries([b"a", b"", b"bc"])).to_pylist()
-        [b'\x01\x00\x00\x00a', b'\x00\x00\x00\x00', b'\x02\x00\x00\x00bc']
-        """
-        lengths = np.diff(arrow_columns.bounds(values)).astype("<u4")
-        ends = pa.py_buffer(np.arange(0, LENGTH.size * len(values) + 1, LENGTH.size, dtype=np.int32))
-        prefixes = pa.Array.from_buffers(pa.binary(), len(values), [None, ends, pa.py_buffer(lengths)])
-        return pc.binary_join_element_wise(prefixes, values, arrow_columns.binaries([b""])[0])
+
+def with_lengths(values: pa.BinaryArray) -> pa.BinaryArray:
+    r"""Datums, each after its length.
+
+    >>> with_lengths(arrow_columns.binaries([b"a", b"", b"bc"])).to_pylist()
+    [b'\x01\x00\x00\x00a', b'\x00\x00\x00\x00', b'\x02\x00\x00\x00bc']
+    """
+    ends = pa.py_buffer(np.arange(0, LENGTH.size * len(values) + 1, LENGTH.size, dtype=np.int32))
+    lengths = pa.py_buffer(lengths_of(arrow_columns.bounds(values)))
+    prefixes = pa.Array.from_buffers(pa.binary(), len(values), [None, ends, lengths])
+    return pc.binary_join_element_wise(prefixes, values, arrow_columns.binaries([b""])[0])
 
 
 def datums(rows: bytes) -> Iterator[pa.BinaryArray]:
-    """The datums of concatenated rows, in batches: each ends with the first row at which its rows reach DATUM_BATCH.
+    """The datums of staged rows, in batches of about DATUM_BATCH.
 
-    >>> rows = LengthPrefixed().encode(arrow_columns.binaries([b"a", b"", b"bc"])).to_pylist()
+    >>> rows = with_lengths(arrow_columns.binaries([b"a", b"", b"bc"])).to_pylist()
     >>> [batch.to_pylist() for batch in datums(b"".join(rows))]
     [[b'a', b'', b'bc']]
     """

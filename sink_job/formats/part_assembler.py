@@ -11,24 +11,17 @@ a slow stream of records does not read its staged remainder again in every round
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from sink_job.arrow.arrays import Integers
 from sink_job.formats.base import ObjectEncoder
-from sink_job.formats.datum_rows import split_indexes, with_length
+from sink_job.formats.datum_rows import DatumRows, split_indexes, with_length
+from sink_job.formats.pending import NOTHING, Pending, PendingBytes, PendingDatums, PendingRows, StagedPrefix
 from sink_job.formats.remainder import Remainder
-from sink_job.formats.spill_buffer import SpillBuffer, SpillPool
-
-
-class StagedPrefix(NamedTuple):
-    """Staged bytes of earlier rounds: their size in bytes, and a function that reads them."""
-
-    size: int
-    load: Callable[[], bytes]
-
+from sink_job.formats.spill_buffer import SpillPool
 
 LARGE_CHUNK: Final = 256 << 10
 """Bytes of a chunk from which on it is not copied. A request sends each chunk separately."""
@@ -97,7 +90,6 @@ class NewBytes(NamedTuple):
     keeps_staged: bool
 
 
-NOTHING = StagedPrefix(0, bytes)
 NOTHING_STAGED = Remainder(NOTHING, NOTHING, NOTHING)
 
 
@@ -122,8 +114,12 @@ class PartAssembler:
         self._equal_parts = equal_parts or encoder.is_container
         self._encoder = encoder
         self._position = position
-        self._pending = staged.map(lambda prefix: _Pending(spool.hold(), prefix))
-        self._blocks, self._partial_block, self._index = self._pending
+        self._blocks = PendingBytes(spool, staged.blocks)
+        self._prefix_bytes = DatumRows.prefix_bytes if encoder.is_container else 0
+        rows = PendingDatums if encoder.is_container else PendingBytes
+        self._partial_block: PendingRows = rows(spool, staged.partial_block)
+        self._index = PendingBytes(spool, staged.index)
+        self._pending: Remainder[Pending] = Remainder(self._blocks, self._partial_block, self._index)
 
     @property
     def encoded_bytes(self) -> int:
@@ -140,19 +136,19 @@ class PartAssembler:
 
         `rows`: the concatenated rows. `ends`: the end of each row (exclusive, ascending; the last is `len(rows)`).
         """
-        start, size = 0, len(rows)
+        bounds = np.concatenate(([0], ends))
+        sizes = bounds + self._prefix_bytes * np.arange(len(bounds))  # up to the end of each row, with their prefixes
+        first, last = 0, len(ends)
         block_size = self._encoder.block_size
         goal, limit = (self._partial_block, block_size) if block_size else (self._blocks, self._part_size)
-        while start < size:
-            index = int(np.searchsorted(ends, start + limit - goal.size))
-            if index == len(ends):
-                goal.buffer.add(rows[start:])
+        while sizes[first] < sizes[last]:
+            end = int(np.searchsorted(sizes[1:], sizes[first] + limit - goal.size)) + 1
+            goal.add(rows[bounds[first] : bounds[min(end, last)]], bounds[first : end + 1])
+            if end > last:
                 return
-            end = int(ends[index])
-            goal.buffer.add(rows[start:end])
             if block_size:
                 self._complete_block()
-            start = end
+            first = end
             yield from self._full_parts()
 
     def _complete_block(self) -> None:
@@ -179,7 +175,7 @@ class PartAssembler:
         """Yields the last parts; none if the records filled the parts exactly."""
         if self._partial_block.size:
             self._complete_block()
-        self._blocks.buffer.add(self._encoder.footer(split_indexes(self._index.take())))
+        self._blocks.buffer.add(self._encoder.footer(split_indexes(self._index.take().take())))
         yield from self._full_parts()
         if last := PartBody.of(self._blocks.take_chunks()):
             yield last
@@ -192,35 +188,3 @@ class PartAssembler:
         """Reads the staged bytes of earlier rounds. `take_remainder` then returns them together with the new ones."""
         for pending in self._pending:
             pending.load()
-
-
-class _Pending:
-    """Pending bytes: the staged ones of earlier rounds, followed by those of this round."""
-
-    def __init__(self, buffer: SpillBuffer, staged: StagedPrefix) -> None:
-        self.buffer = buffer
-        self.staged = staged
-
-    @property
-    def size(self) -> int:
-        return self.staged.size + self.buffer.size
-
-    def load(self) -> None:
-        if self.staged.size:
-            new = self.buffer.take()
-            self.buffer.add(self.staged.load())
-            for chunk in new:
-                self.buffer.add(chunk)
-            self.staged = NOTHING
-
-    def take(self) -> bytes:
-        return b"".join(self.take_chunks())
-
-    def take_chunks(self) -> list[bytes | memoryview]:
-        staged, self.staged = self.staged, NOTHING
-        chunks = self.buffer.take()
-        return [staged.load(), *chunks] if staged.size else chunks
-
-    def take_new(self) -> bytes:
-        """The bytes of this round alone."""
-        return b"".join(self.buffer.take())

@@ -23,6 +23,8 @@ _ESCAPED: Final = np.isin(np.arange(256), [*range(32), ord('"'), ord("\\")])
 class JsonLines:
     """Encodes the values of a converter as JSON."""
 
+    prefix_bytes = 0
+
     def __init__(self, converter: ConverterType) -> None:
         self._converter = converter
 

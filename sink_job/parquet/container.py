@@ -24,7 +24,7 @@ from sink_job.api.enums import CompressionCodec
 from sink_job.api.sections.format_section import FormatSpec
 from sink_job.engine.container_memory import release_free_memory
 from sink_job.formats.base import Block
-from sink_job.formats.datum_rows import datums
+from sink_job.formats.block_rows import BlockRows
 from sink_job.parquet.bloom_filters import bloom_filters
 from sink_job.parquet.encodings import DICTIONARY_BYTES, column_encodings
 from sink_job.parquet.statistics import columns_with_statistics, decoded_size
@@ -81,19 +81,19 @@ class ParquetContainer:
     def header(self) -> bytes:
         return MAGIC
 
-    def block(self, rows: bytes, position: int) -> Block:
+    def block(self, rows: BlockRows, position: int) -> Block:
         data, metadata = io.BytesIO(), []
         for columns, size in self._tables(rows):
-            if size > MUCH_LARGER * len(rows):
+            if size > MUCH_LARGER * rows.size:
                 release_free_memory()  # what reading them took, before they are written
             metadata.append(self._row_group(data, pa.concat_tables(columns), position + data.tell()))
             columns.clear()  # they are as large as the rows, or larger
         return Block(data.getvalue(), _serialized(_joined(metadata)))
 
-    def _tables(self, rows: bytes) -> Iterator[tuple[list[pa.Table], int]]:
+    def _tables(self, rows: BlockRows) -> Iterator[tuple[list[pa.Table], int]]:
         """The columns of each row group and their size in bytes: one, unless they are much larger than the rows."""
         tables, size = [], 0
-        for batch in datums(rows):
+        for batch in rows.take_batches():
             tables.append(self._reader.table(batch))
             size += decoded_size(tables[-1])
             if size >= MAX_DECODED * self.block_size:

@@ -10,6 +10,8 @@ from sink_job.arrow import columns as arrow_columns
 class DelimitedBytes:
     """Encodes values without a change to their bytes."""
 
+    prefix_bytes = 0
+
     def __init__(self, separator: str) -> None:
         self._separator = separator.encode()
 

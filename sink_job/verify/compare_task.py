@@ -254,7 +254,7 @@ class _Object:
             self._update_checksum()
         if self._content is None:
             return
-        self.bytes += len(rows.data)
+        self.bytes += rows.size
         try:
             difference = self._content.compare(rows)
         except ObjectUnreadable as error:

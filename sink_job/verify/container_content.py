@@ -26,8 +26,8 @@ from sink_job.avro.from_connect import avro_schema
 from sink_job.codecs.containers import datum_settings
 from sink_job.connect.field_ids import FieldIds
 from sink_job.connect.schema import Schema
+from sink_job.formats.block_rows import BlockRows, lengths_of
 from sink_job.formats.compression import Uncompressed, zstd
-from sink_job.formats.datum_rows import LENGTH, datums
 from sink_job.parquet.table_reader import ParquetTableReader
 from sink_job.parquet.types import FIELD_ID
 from sink_job.s3 import Head, NotFound, PreconditionFailed, S3Client
@@ -66,11 +66,8 @@ class AvroContent:
         self._expected = self._counted = 0
 
     def compare(self, rows: RowSlice) -> Difference | None:
-        texts = [batch.buffers()[2] for batch in datums(bytes(rows.data))]
-        data = memoryview(b"".join(memoryview(text) for text in texts if text is not None))
-        bare = RowSlice(data, rows.ends - LENGTH.size * np.arange(1, len(rows.ends) + 1), rows.offsets, rows.checksum)
         self._expected += len(rows.ends)
-        return difference_of(bare, self._read(len(data)))
+        return difference_of(rows, self._read(len(rows.data)))
 
     def remaining(self) -> str | None:
         if self._read(1):
@@ -161,7 +158,7 @@ class ParquetContent:
 
     def compare(self, rows: RowSlice) -> Difference | None:
         at = 0
-        for batch in datums(bytes(rows.data)):
+        for batch in BlockRows([rows.data], lengths_of(np.concatenate(([0], rows.ends)))).take_batches():
             expected = self._expected.table(batch)
             stored = self._read(len(expected))
             row = first_different_row(expected, stored)

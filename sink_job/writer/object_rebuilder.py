@@ -87,7 +87,7 @@ class _Rebuilder:
             if each.writer is None:
                 each.writer = self.writers.new(each.id, int(rows.offsets[0]))
             each.writer.append(rows)
-            each.size += len(rows.data)
+            each.size += rows.size
 
     def _prepare(self, batch: pa.RecordBatch, clock: int) -> PreparedBatch:
         return self._attempt.pipeline.prepare(batch, clock, self._tp)

@@ -22,7 +22,8 @@ from sink_job.engine.thread_pools import pool
 from sink_job.formats.base import ObjectEncoder
 from sink_job.formats.compression import Uncompressed
 from sink_job.formats.datum_rows import ConcatenatedBlocks
-from sink_job.formats.part_assembler import PartAssembler, PartBody, StagedPrefix
+from sink_job.formats.part_assembler import PartAssembler, PartBody
+from sink_job.formats.pending import StagedPrefix
 from sink_job.formats.remainder import Remainder
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.staging import StagedDataLost, StagingReader, StagingWriter

@@ -115,7 +115,7 @@ class RecordReport:
 
     def add_rows(self, rows: RowSlice) -> None:
         self.counts.records += len(rows.offsets)
-        self.counts.bytes += len(rows.data)
+        self.counts.bytes += rows.size
 
     def add_unresolved(self, ids: Iterable[str], values: pa.Array) -> None:
         """Adds schema ids that are not resolved yet, and a sample of the values from the first of them on."""

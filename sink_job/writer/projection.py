@@ -49,21 +49,25 @@ class ProjectionRules:
         rows = np.flatnonzero(np.isin(schemas.codes, invalid) & ~skip)
         return [(row, str(reasons[schemas.codes[row]])) for row in rows.tolist()]
 
-    def batch(self, schemas: SchemaColumn, skip: Mask, project: Project) -> BatchProjection:
-        """The projection of a batch with these schemas, without the rows of the mask `skip`."""
-        return BatchProjection(self, schemas, skip, project)
+    def batch(self, schemas: SchemaColumn, skip: Mask, project: Project, prefix_bytes: int = 0) -> BatchProjection:
+        """The projection of a batch with these schemas, without the rows of the mask `skip`. `prefix_bytes`: see
+        `RowEncoder`."""
+        return BatchProjection(self, schemas, skip, project, prefix_bytes)
 
 
 class BatchProjection:
     """Writes the rows of a batch under the schemas of objects. Projects each row once for each of these schemas."""
 
-    def __init__(self, rules: ProjectionRules, schemas: SchemaColumn, skip: Mask, project: Project) -> None:
+    def __init__(
+        self, rules: ProjectionRules, schemas: SchemaColumn, skip: Mask, project: Project, prefix_bytes: int
+    ) -> None:
         self.ids = [schema_id(each) for each in schemas.schemas]
         self.schemas = dict(zip(self.ids, schemas.schemas, strict=True))
         """The schemas of the batch by their ids."""
         self._rules = rules
         self._codes: Codes = np.where(skip, np.int32(NO_SCHEMA), schemas.codes)
         self._project = project
+        self._prefix_bytes = prefix_bytes
         self._targets: dict[str, _ProjectedRows] = {}
 
     def closes(self, open_schema: str, record: str) -> bool:
@@ -75,7 +79,7 @@ class BatchProjection:
 
     def sizes(self, target: str, rows: Indices) -> Integers:
         """The encoded sizes of `rows` under the schema with the id `target`, in bytes."""
-        return np.diff(arrow_columns.bounds(self.encoded(target, rows))).astype(np.int64)
+        return np.diff(arrow_columns.bounds(self.encoded(target, rows))).astype(np.int64) + self._prefix_bytes
 
     def encoded(self, target: str, rows: Indices) -> pa.BinaryArray:
         """`rows`, which have another schema than `target`, encoded under it."""

@@ -82,6 +82,7 @@ class PreparedBatch:
 
     `unresolved` are the schema ids that the driver has not resolved yet; the batch ends before the first record with
     one of them. `unknown` are the offsets of the rejected records whose schema id the registry does not know.
+    `prefix_bytes`: see `RowEncoder`.
     `dropped_properties` is the number of the properties that the schemas of values lack and that are dropped."""
 
     rows: Rows
@@ -90,6 +91,7 @@ class PreparedBatch:
     ignored: int
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     projection: BatchProjection | None = None
+    prefix_bytes: int = 0
     unresolved: tuple[str, ...] = ()
     unknown: tuple[int, ...] = ()
     dropped_properties: int = 0
@@ -243,7 +245,7 @@ class RecordPipeline:
                 codes=codes,
                 paths=paths.paths,
                 times=paths.times,
-                sizes=np.diff(arrow_columns.bounds(encoded)).astype(np.int64),
+                sizes=np.diff(arrow_columns.bounds(encoded)).astype(np.int64) + self.format.prefix_bytes,
                 schemas=None if schemas is None else schemas.codes,
                 schema_ids=schema_ids,
                 nulls=found.nulls,
@@ -255,6 +257,7 @@ class RecordPipeline:
             ignored=ignored,
             schemas=dict(zip(schema_ids, distinct, strict=True)),
             projection=projection,
+            prefix_bytes=self.format.prefix_bytes,
             unknown=tuple(offsets[converted.unknown].tolist()),
             dropped_properties=converted.dropped_properties,
         )
@@ -284,7 +287,7 @@ class RecordPipeline:
         versioned = skip if found.without_value is None else skip | found.without_value
         rejected = [*rejected, *self.projection.rejections(found.schemas, versioned)]
         skip = self.null_policy.skipped(given.converted, rejected)
-        return self.projection.batch(found.schemas, skip, given.projected), rejected
+        return self.projection.batch(found.schemas, skip, given.projected, self.format.prefix_bytes), rejected
 
     def _schemas(self, batch: pa.RecordBatch, tp: TopicPartition, converted: Converted, skip: Mask) -> EnvelopeSchemas:
         """The schemas of the records, and those that are rejected for them: an envelope has a schema of its own."""

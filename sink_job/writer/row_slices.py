@@ -26,12 +26,19 @@ class RowSelection(NamedTuple):
 
 
 class RowSlice(NamedTuple):
-    """Rows for one object: their concatenated bytes, the end of each row in them, their offsets and checksum."""
+    """Rows for one object: their concatenated bytes, the end of each row in them, their offsets and checksum.
+    `prefix_bytes`: see `RowEncoder`."""
 
     data: memoryview
     ends: Integers
     offsets: Integers
     checksum: OffsetChecksum
+    prefix_bytes: int = 0
+
+    @property
+    def size(self) -> int:
+        """The bytes of the rows, with their prefixes."""
+        return len(self.data) + self.prefix_bytes * len(self.ends)
 
 
 def row_slices(prepared: PreparedBatch, choices: Sequence[RowSelection]) -> Iterator[RowSlice]:
@@ -42,10 +49,13 @@ def row_slices(prepared: PreparedBatch, choices: Sequence[RowSelection]) -> Iter
     encoded = prepared.encoded
     if prepared.projection is not None:
         encoded = prepared.projection.replace(encoded, choices)
-    whole = _BatchRows(encoded, prepared.rows.offsets)
+    prefix = prepared.prefix_bytes
+    whole = _BatchRows(encoded, prepared.rows.offsets, prefix)
     scattered = [rows for _, rows in choices if not isinstance(rows, slice)]
     together = np.concatenate(scattered) if scattered else np.zeros(0, np.intp)
-    gathered = _BatchRows(encoded.take(pa.array(together)), prepared.rows.offsets[together]) if scattered else whole
+    gathered = whole
+    if scattered:
+        gathered = _BatchRows(encoded.take(pa.array(together)), prepared.rows.offsets[together], prefix)
     at = 0
     for _, rows in choices:
         if isinstance(rows, slice):
@@ -59,11 +69,10 @@ def row_slices(prepared: PreparedBatch, choices: Sequence[RowSelection]) -> Iter
 class _BatchRows:
     """Adjacent rows."""
 
-    def __init__(self, in_wire_format: pa.BinaryArray, offsets: Integers) -> None:
-        _, bounds, data = in_wire_format.buffers()
-        self._bounds = np.frombuffer(bounds, np.int32, len(in_wire_format) + 1, 4 * in_wire_format.offset).astype(
-            np.int64
-        )
+    def __init__(self, encoded: pa.BinaryArray, offsets: Integers, prefix_bytes: int) -> None:
+        _, bounds, data = encoded.buffers()
+        self._bounds = np.frombuffer(bounds, np.int32, len(encoded) + 1, 4 * encoded.offset).astype(np.int64)
+        self._prefix_bytes = prefix_bytes
         self._data = memoryview(data if data is not None else b"")
         self._offsets = offsets
         self._sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(hash_offsets(offsets), dtype=np.uint64)))
@@ -79,4 +88,5 @@ class _BatchRows:
             self._bounds[start + 1 : end + 1] - first,
             self._offsets[start:end],
             OffsetChecksum(end - start, hashed),
+            self._prefix_bytes,
         )

@@ -29,7 +29,7 @@ from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource
 from sink_job.converters.registered import SchemaSettings
 from sink_job.converters.wire_format import Layout, WireFormat
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats.datum_rows import DatumRows
 from sink_job.json.json_schema.converter import JsonSchemaConverter
 from tests.unit.avro.avro_data import Table, in_wire_format
 from tests.unit.formats.test_datum_rows import parts_of
@@ -250,8 +250,9 @@ def container(form: Mapping[str, Any], values: list[bytes]) -> bytes:
     ).convert(pa.array([in_wire_format(1, each) for each in values], pa.binary()), BatchSource("log"))
     assert found.rejected == []
     assert found.schemas is not None
-    rows = LengthPrefixed().encode(found.values).to_pylist()
-    assert [*map(len, rows)] == [containers.row_size(containers.canonical(each)) for each in values]
+    rows = DatumRows().encode(found.values).to_pylist()
+    sizes = [DatumRows.prefix_bytes + len(row) for row in rows]
+    assert sizes == [containers.row_size(containers.canonical(each)) for each in values]
     return b"".join(parts_of(rows, container_encoder(settings, found.schemas.schemas[0])("key")))
 
 

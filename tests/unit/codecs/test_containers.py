@@ -18,7 +18,7 @@ from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.field_ids import FieldIds
 from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.formats.base import ObjectEncoder
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats.datum_rows import DatumRows
 from tests.support.format_settings import with_blocks
 from tests.unit.formats.test_datum_rows import parts_of
 
@@ -38,9 +38,7 @@ def encoder(given: FormatSpec, key: str = KEY, *, ids: FieldIds | None = None) -
 
 def written(given: FormatSpec, *, ids: FieldIds | None = None) -> bytes:
     encode = datum_encoder(SCHEMA, datum_settings(given))
-    rows = (
-        LengthPrefixed().encode(pa.array([encode({"n": n, "s": "text"}) for n in range(100)], pa.binary())).to_pylist()
-    )
+    rows = DatumRows().encode(pa.array([encode({"n": n, "s": "text"}) for n in range(100)], pa.binary())).to_pylist()
     return b"".join(parts_of(rows, encoder(given, ids=ids), part_size=1 << 20))
 
 

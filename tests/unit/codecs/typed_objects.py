@@ -26,7 +26,7 @@ from sink_job.connect.schema import Schema
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
 from sink_job.converters.wire_format import Layout, WireFormat
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats.datum_rows import DatumRows
 from sink_job.json.connect_json import ConnectJsonConverter
 from sink_job.protobuf.converter import ProtobufConverter
 from tests.support.format_settings import with_blocks
@@ -236,7 +236,7 @@ def object_of(columns: Columns, output: OutputFormat, codec: str) -> bytes:
     datums = DatumSettings.of(settings)
     assert datums is not None
     schema, data = columns.datums(datums)
-    rows = LengthPrefixed().encode(data).to_pylist()
+    rows = DatumRows().encode(data).to_pylist()
     return b"".join(parts_of(rows, container_encoder(settings, schema)("topics/t/x"), 1_000))
 
 

@@ -10,12 +10,14 @@ from typing import Any
 
 import duckdb
 import fastavro
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import ConverterType, OnNullValue, SchemaCompatibility
+from sink_job.formats.block_rows import BlockRows
 from sink_job.rotation.types import ObjectId
 from sink_job.writer.record_pipeline import RecordPipeline
 from tests.unit.avro.avro_data import Table, datum, encode, in_wire_format, record, registered, samples
@@ -57,7 +59,7 @@ def object_of(found: RecordPipeline, records: Sequence[Consumed]) -> bytes:
     found.keep_schemas("flights", [ObjectId("", schema)], prepared.schemas)
     encoder = found.object_encoder("key", "flights", schema)
     header = encoder.header()
-    block = encoder.block(b"".join(prepared.encoded.to_pylist()), len(header))
+    block = encoder.block(BlockRows.of(prepared.encoded), len(header))
     return header + block.data + encoder.footer([block.index])
 
 
@@ -155,7 +157,7 @@ def test_the_timestamp_in_json_is_iso_as_the_timestamps_of_values() -> None:
 def test_the_size_of_a_record_is_that_of_its_envelope() -> None:
     prepared = prepare(pipeline(), [Consumed(b"1"), Consumed(b"12")])
     assert prepared.rows.sizes is not None
-    assert prepared.rows.sizes.tolist() == [len(row) for row in prepared.encoded.to_pylist()]
+    assert prepared.rows.sizes.tolist() == [prepared.prefix_bytes + len(row) for row in prepared.encoded.to_pylist()]
 
 
 # -- any records, against a reference that encodes them row-wise -----------------------------------------------------
@@ -190,8 +192,7 @@ def test_avro_data_are_those_of_a_reference_before_the_data_of_the_value_as_it_c
         zip(records, enveloped.encoded.to_pylist(), alone.encoded.to_pylist(), strict=True)
     ):
         if n not in rejected:
-            assert row[4:] == write(fields(one, n, one.key)) + value[4:]
-            assert int.from_bytes(row[:4], "little") == len(row) - 4
+            assert row == write(fields(one, n, one.key)) + value
 
 
 @given(samples(depth=2, max_size=4), samples(depth=2, max_size=4))
@@ -212,8 +213,8 @@ def test_fastavro_reads_keys_and_values_of_any_schema(
         (schema,) = prepared.rows.schema_ids
         found.keep_schemas("flights", [ObjectId("", schema)], prepared.schemas)
         encoder = found.object_encoder("key", "flights", schema)
-        header, content = encoder.header(), [prepared.encoded[n].as_py() for n in accepted]
-        read_back = list(fastavro.reader(io.BytesIO(header + encoder.block(b"".join(content), len(header)).data)))
+        header, content = encoder.header(), BlockRows.of(prepared.encoded.take(pa.array(accepted)))
+        read_back = list(fastavro.reader(io.BytesIO(header + encoder.block(content, len(header)).data)))
         expected = [(FIRST + 1 + n, of_producer(of_keys, keys[n]), of_producer(of_values, values[n])) for n in accepted]
         found_rows = [each for each in read_back if isinstance(each, dict)]
         assert repr([(each["offset"], each["key"], each["value"]) for each in found_rows]) == repr(expected)

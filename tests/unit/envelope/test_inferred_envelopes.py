@@ -42,8 +42,6 @@ def test_the_value_in_the_envelope_has_the_inferred_schema_and_the_column_of_unk
     code = prepared.rows.schemas[1]
     schema = prepared.schemas[prepared.rows.schema_ids[code]]
     parsed = fastavro.parse_schema(json.loads(avro_schema(schema, DatumSettings())))
-    rows: list[Any] = [
-        fastavro.schemaless_reader(io.BytesIO(row[4:]), parsed) for row in prepared.encoded.to_pylist()[1:]
-    ]
+    rows: list[Any] = [fastavro.schemaless_reader(io.BytesIO(row), parsed) for row in prepared.encoded.to_pylist()[1:]]
     assert [row["value"] for row in rows] == [{"a": 1, "_unknown": None}, {"a": 2, "_unknown": '{"b":3}'}]
     assert rows[0]["offset"] == fields(RECORDS[1], 1, None)["offset"]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 import fastavro
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
@@ -18,6 +19,7 @@ from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.connect.schema import schema_id
 from sink_job.envelope.null_records import NULL_RECORD
 from sink_job.envelope.schema import KEY_BYTES, nullable_envelope_schema
+from sink_job.formats.block_rows import BlockRows, lengths_of
 from sink_job.records.batch import ANY_SCHEMA, NO_SCHEMA
 from sink_job.rotation.types import ObjectId
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
@@ -74,7 +76,7 @@ def object_of(found: RecordPipeline, prepared: PreparedBatch, schema: str | None
     (rows,) = row_slices(prepared, [RowSelection(schema, slice(0, len(prepared.rows)))])
     encoder = found.object_encoder("key", "flights", schema)
     header = encoder.header()
-    block = encoder.block(bytes(rows.data), len(header))
+    block = encoder.block(BlockRows([rows.data], lengths_of(np.concatenate(([0], rows.ends)))), len(header))
     return header + block.data + encoder.footer([block.index])
 
 
@@ -263,7 +265,7 @@ def test_an_object_of_records_without_a_value_alone_has_no_field_for_it(output: 
         (None, True, False),
     ]
     assert prepared.rows.sizes is not None
-    assert prepared.rows.sizes.tolist() == [len(each) for each in prepared.encoded.to_pylist()]
+    assert prepared.rows.sizes.tolist() == [prepared.prefix_bytes + len(each) for each in prepared.encoded.to_pylist()]
 
 
 @pytest.mark.parametrize("output", OUTPUTS)

@@ -19,8 +19,9 @@ from sink_job.api.enums import CompressionCodec, OutputFormat
 from sink_job.api.sections.format_section import CompressionSpec, FormatSpec
 from sink_job.avro.container import AvroContainer, avro_codec, sync_marker
 from sink_job.formats.base import ObjectEncoder
-from sink_job.formats.datum_rows import LengthPrefixed, datums
-from sink_job.formats.part_assembler import PartAssembler, StagedPrefix
+from sink_job.formats.datum_rows import DatumRows, datums, with_lengths
+from sink_job.formats.part_assembler import PartAssembler
+from sink_job.formats.pending import StagedPrefix
 from sink_job.formats.remainder import Remainder
 from sink_job.formats.spill_buffer import SpillPool
 
@@ -51,7 +52,7 @@ def rows_of(records: list[dict[str, Any]]) -> list[bytes]:
         buffer = io.BytesIO()
         fastavro.schemaless_writer(buffer, SCHEMA, record)
         values.append(buffer.getvalue())
-    rows: list[bytes] = LengthPrefixed().encode(pa.array(values, pa.binary())).to_pylist()
+    rows: list[bytes] = DatumRows().encode(pa.array(values, pa.binary())).to_pylist()
     return rows
 
 
@@ -160,5 +161,5 @@ def test_a_codec_that_avro_does_not_have_is_an_error() -> None:
 
 @given(st.lists(st.binary(max_size=20)))
 def test_datums_of_rows_are_the_encoded_values(values: list[bytes]) -> None:
-    rows: list[bytes] = LengthPrefixed().encode(pa.array([b"other", *values], pa.binary())[1:]).to_pylist()
+    rows: list[bytes] = with_lengths(pa.array([b"other", *values], pa.binary())[1:]).to_pylist()
     assert [value for batch in datums(b"".join(rows)) for value in batch.to_pylist()] == values

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from devtools.bucket_listing import decompressed
 from sink_job.formats.compression import Compression, Gzip, Uncompressed, Zstd
 from sink_job.formats.datum_rows import ConcatenatedBlocks
-from sink_job.formats.part_assembler import LARGE_CHUNK, MAX_JOINED, NOTHING, PartAssembler, PartBody, StagedPrefix
+from sink_job.formats.part_assembler import LARGE_CHUNK, MAX_JOINED, PartAssembler, PartBody
+from sink_job.formats.pending import NOTHING, StagedPrefix
 from sink_job.formats.remainder import Remainder
 from sink_job.formats.spill_buffer import SpillPool
 

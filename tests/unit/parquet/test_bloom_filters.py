@@ -20,7 +20,7 @@ from sink_job.avro.encoder import datum_encoder
 from sink_job.avro.to_connect import ENUM
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Field, Schema, SchemaType
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats.datum_rows import DatumRows
 from sink_job.parquet.bloom_filters import bloom_filters
 from sink_job.parquet.container import ParquetCodec, ParquetContainer, parquet_codec
 from sink_job.parquet.table_reader import ParquetTableReader
@@ -74,7 +74,7 @@ def container(fields: Sequence[str], *, block: int = BLOCK, codec: str = "Snappy
 def rows_of(count: int) -> list[bytes]:
     encode = datum_encoder(SCHEMA, DATUMS)
     data = pa.array([encode(record(n)) for n in range(count)], pa.binary())
-    rows: list[bytes] = LengthPrefixed().encode(data).to_pylist()
+    rows: list[bytes] = DatumRows().encode(data).to_pylist()
     return rows
 
 
@@ -201,7 +201,7 @@ def test_columns_whose_path_is_the_same_have_a_filter_each() -> None:
     )
     encode = datum_encoder(schema, DATUMS)
     data = [encode({"origin.icao": f"A{n}", "origin": {"icao": f"B{n % 3}"}}) for n in range(100)]
-    body = b"".join(parts_of(LengthPrefixed().encode(pa.array(data, pa.binary())).to_pylist(), encoder))
+    body = b"".join(parts_of(DatumRows().encode(pa.array(data, pa.binary())).to_pylist(), encoder))
     group = pq.read_metadata(io.BytesIO(body)).row_group(0)
     assert all(group.column(number).bloom_filter_offset for number in range(2))
 

@@ -23,8 +23,9 @@ from sink_job.avro.to_connect import ENUM
 from sink_job.codecs.containers import container_encoder
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Field, Schema, SchemaType
-from sink_job.formats import datum_rows
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats import block_rows
+from sink_job.formats.block_rows import BlockRows
+from sink_job.formats.datum_rows import DatumRows
 from sink_job.parquet.container import ParquetCodec, ParquetContainer, parquet_codec
 from sink_job.parquet.table_reader import ParquetTableReader
 from tests.unit.formats.test_datum_rows import in_rounds, parts_of
@@ -56,7 +57,7 @@ def parquet(
 
 def rows_of(records: list[dict[str, Any]]) -> list[bytes]:
     encode = datum_encoder(SCHEMA, DATUMS)
-    rows: list[bytes] = LengthPrefixed().encode(pa.array(map(encode, records), pa.binary())).to_pylist()
+    rows: list[bytes] = DatumRows().encode(pa.array(map(encode, records), pa.binary())).to_pylist()
     return rows
 
 
@@ -153,7 +154,7 @@ def test_the_footer_has_no_metadata_of_arrow_and_the_field_ids_of_the_schema() -
 def test_a_row_group_can_begin_behind_4_gib() -> None:
     """Its metadata has its offset; the bytes before it are never in memory."""
     position = (5 << 30) + 4
-    block = parquet().block(b"".join(rows_of(RECORDS[:10])), position)
+    block = parquet().block(BlockRows.of(pa.array(rows_of(RECORDS[:10]), pa.binary())), position)
     metadata = pq.read_metadata(io.BytesIO(block.index))
     assert metadata.row_group(0).column(0).data_page_offset == position
     assert len(block.data) < 10_000
@@ -171,7 +172,7 @@ def test_an_object_can_have_the_maximum_depth_of_lists() -> None:
         block_size=1,
         dictionary=True,
     )
-    row = LengthPrefixed().encode(pa.array([datum_encoder(schema, DATUMS)({"f": value})], pa.binary()))
+    row = DatumRows().encode(pa.array([datum_encoder(schema, DATUMS)({"f": value})], pa.binary()))
     body = b"".join(parts_of(row.to_pylist(), encoder))
     assert pq.read_table(io.BytesIO(body)).to_pylist() == [{"f": value}]
 
@@ -208,7 +209,7 @@ ENUM_SCHEMA = Schema(
 def enum_block(records: list[dict[str, Any]], *, dictionary: bool) -> bytes:
     settings = FormatSpec(output=OutputFormat.PARQUET, parquet=ParquetSpec(dictionary=dictionary))
     encode = datum_encoder(ENUM_SCHEMA, DATUMS)
-    rows = LengthPrefixed().encode(pa.array(map(encode, records), pa.binary())).to_pylist()
+    rows = DatumRows().encode(pa.array(map(encode, records), pa.binary())).to_pylist()
     return b"".join(parts_of(rows, container_encoder(settings, ENUM_SCHEMA)("key")))
 
 
@@ -230,7 +231,7 @@ def test_arrays_of_symbols_are_written_whose_texts_have_more_than_2_gib(dictiona
     count = (1 << 31) // 10_000 + 1
     one: dict[str, Any] = {"e": None, "m": {}, "s": None}
     rows = [datum_encoder(ENUM_SCHEMA, DATUMS)({**one, "l": SYMBOLS[:1] * each}) for each in (1, count)]
-    prefixed = LengthPrefixed().encode(pa.array(rows, pa.binary())).to_pylist()
+    prefixed = DatumRows().encode(pa.array(rows, pa.binary())).to_pylist()
     settings = FormatSpec(output=OutputFormat.PARQUET, parquet=ParquetSpec(dictionary=dictionary))
     body = b"".join(parts_of(prefixed, container_encoder(settings, ENUM_SCHEMA)("key")))
     assert len(body) < 1 << 20
@@ -249,9 +250,9 @@ WIDE = Schema(
 def test_a_block_is_several_row_groups_if_its_columns_are_much_larger_than_its_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(datum_rows, "DATUM_BATCH", 1_000)
+    monkeypatch.setattr(block_rows, "DATUM_BATCH", 1_000)
     encode = datum_encoder(WIDE, DATUMS)
-    rows = LengthPrefixed().encode(pa.array([encode({"f1": n}) for n in range(200)], pa.binary())).to_pylist()
+    rows = DatumRows().encode(pa.array([encode({"f1": n}) for n in range(200)], pa.binary())).to_pylist()
     encoder = ParquetContainer(
         ParquetTableReader(WIDE, DATUMS), ParquetCodec("none"), block_size=10_000, dictionary=True
     )

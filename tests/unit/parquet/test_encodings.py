@@ -20,7 +20,7 @@ from sink_job.avro.encoder import datum_encoder
 from sink_job.codecs.containers import container_encoder
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Field, Schema, SchemaType
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats.datum_rows import DatumRows
 from sink_job.parquet.encodings import DELTA, column_encodings
 from tests.unit.formats.test_datum_rows import parts_of
 
@@ -105,7 +105,7 @@ def body(*, dictionary: bool = True) -> bytes:
     settings = FormatSpec(output=OutputFormat.PARQUET, parquet=ParquetSpec(dictionary=dictionary))
     datums = DatumSettings.of(settings)
     assert datums
-    rows = LengthPrefixed().encode(pa.array(map(datum_encoder(SCHEMA, datums), RECORDS), pa.binary())).to_pylist()
+    rows = DatumRows().encode(pa.array(map(datum_encoder(SCHEMA, datums), RECORDS), pa.binary())).to_pylist()
     return b"".join(parts_of(rows, container_encoder(settings, SCHEMA)("key"), 1 << 20))
 
 

@@ -16,7 +16,7 @@ from sink_job.api.sections.format_section import FormatSpec
 from sink_job.avro.encoder import datum_encoder
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Field, Schema, SchemaType
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats.datum_rows import DatumRows
 from sink_job.parquet.container import ParquetContainer, parquet_codec
 from sink_job.parquet.statistics import columns_with_statistics
 from sink_job.parquet.table_reader import ParquetTableReader
@@ -46,7 +46,7 @@ def body_of(values: list[float | None], *, block: int = 1 << 20) -> bytes:
         encode({"f": each, "n": 1, "s": {"f": each or 0.0}, "l": [each or 0.0], "m": {"k": each or 0.0}})
         for each in values
     ]
-    return b"".join(parts_of(LengthPrefixed().encode(pa.array(data, pa.binary())).to_pylist(), encoder))
+    return b"".join(parts_of(DatumRows().encode(pa.array(data, pa.binary())).to_pylist(), encoder))
 
 
 def with_statistics(body: bytes) -> dict[str, bool]:

@@ -22,7 +22,7 @@ from sink_job.connect import logical_types
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.envelope.schema import KEY_BYTES, envelope_schema
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats.datum_rows import DatumRows
 from tests.unit.formats.test_datum_rows import parts_of
 from tests.unit.rotation.settings import object_settings
 
@@ -61,7 +61,7 @@ def object_of(unit: TimeUnit, count: int) -> bytes:
     assert datums
     encode = datum_encoder(SCHEMA, datums)
     data = [encode(record(at, 86_399_999)) for at in INSTANTS for _ in range(count)]
-    rows = LengthPrefixed().encode(pa.array(data, pa.binary())).to_pylist()
+    rows = DatumRows().encode(pa.array(data, pa.binary())).to_pylist()
     return b"".join(parts_of(rows, container_encoder(settings, SCHEMA)("key")))
 
 
@@ -122,7 +122,7 @@ def test_the_timestamp_of_an_envelope_has_the_unit(unit: TimeUnit, expected: str
         "offset": 0,
     }
     data = datum_encoder(schema, datums)({**one, "value": record(1, 1)})
-    rows = LengthPrefixed().encode(pa.array([data], pa.binary())).to_pylist()
+    rows = DatumRows().encode(pa.array([data], pa.binary())).to_pylist()
     found = pq.read_table(io.BytesIO(b"".join(parts_of(rows, container_encoder(settings, schema)("key")))))
     assert found.schema.field("timestamp").type == pa.timestamp(expected, "UTC")
     assert found.column("timestamp").to_pylist() == [datetime(1970, 1, 1, 0, 0, 0, 1_000, UTC)]

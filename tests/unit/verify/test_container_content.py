@@ -17,7 +17,7 @@ from sink_job.api.enums import CompressionCodec, OutputFormat
 from sink_job.api.sections.format_section import CompressionSpec, FormatSpec
 from sink_job.codecs.containers import container_encoder
 from sink_job.connect.schema import Schema
-from sink_job.formats.datum_rows import LengthPrefixed
+from sink_job.formats.datum_rows import DatumRows
 from sink_job.formats.part_assembler import PartAssembler, PartBody
 from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.state import OffsetChecksum
@@ -43,7 +43,7 @@ def settings(output: str, codec: str = "None") -> FormatSpec:
 
 
 def rows_of(data: pa.BinaryArray) -> RowSlice:
-    rows: list[bytes] = LengthPrefixed().encode(data).to_pylist()
+    rows: list[bytes] = DatumRows().encode(data).to_pylist()
     ends = np.cumsum([len(row) for row in rows], dtype=np.int64)
     return RowSlice(memoryview(b"".join(rows)), ends, np.arange(len(rows)), OffsetChecksum())
 

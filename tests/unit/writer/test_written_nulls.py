@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sink_job.api.enums import SchemaCompatibility
+from sink_job.formats.block_rows import BlockRows
 from sink_job.ledger.state import ClosedObject
 from sink_job.writer.row_selection import object_rows
 from tests.unit.avro.avro_data import datum, in_wire_format, record
@@ -126,24 +128,24 @@ def expect_all_records(output: str, found: dict[str, bytes], kinds: Sequence[int
 
 def expect_selected_again(one: NullPartition, kinds: Sequence[int | None]) -> None:
     """A rebuild selects the same records and writes the same bytes."""
-    found: dict[str, tuple[list[int], bytearray]] = {o.key: ([], bytearray()) for o in one.named}
+    found: dict[str, tuple[list[int], list[bytes]]] = {o.key: ([], []) for o in one.named}
     pipeline, values = one.pipeline, [value_of(kind, n) for n, kind in enumerate(kinds)]
     for batch in one.batches(0, values):  # type: ignore[arg-type]
         for o, _, selected in object_rows(one.named, batch, lambda each, clock: pipeline.prepare(each, clock, TP)):
             found[o.key][0].extend(selected.offsets.tolist())
-            found[o.key][1].extend(selected.data)
+            found[o.key][1].extend(bytes(row) for row in np.split(selected.data, selected.ends[:-1]))
     for o in one.named:
-        offsets, body = found[o.key]
+        offsets, content = found[o.key]
         assert len(offsets) == o.offsets.count
         assert offsets == sorted(offsets)
-        assert encoded(one, o, bytes(body)) == one.content(o)
+        assert encoded(one, o, content) == one.content(o)
 
 
-def encoded(one: NullPartition, o: ClosedObject, body: bytes) -> bytes:
+def encoded(one: NullPartition, o: ClosedObject, content: list[bytes]) -> bytes:
     """The object with these rows, which are one block."""
     encoder = one.pipeline.object_encoder(o.key, TP.topic, o.schema)
     header = encoder.header()
-    block = encoder.block(body, len(header))
+    block = encoder.block(BlockRows.of(pa.array(content, pa.binary())), len(header))
     return header + block.data + encoder.footer([block.index])
 
 
