@@ -21,8 +21,8 @@ def integers(values: Integers, nulls: Mask | None = None) -> pa.Int64Array:
     >>> integers(np.array([1, 2, 3]), np.array([False, True, False])).to_pylist()
     [1, None, 3]
     """
-    validity = None if nulls is None else _bits(~nulls)
-    return pa.Array.from_buffers(pa.int64(), len(values), [validity, pa.py_buffer(values.astype(np.int64, copy=False))])
+    valid = validity(None if nulls is None else ~nulls)
+    return pa.Array.from_buffers(pa.int64(), len(values), [valid, pa.py_buffer(values.astype(np.int64, copy=False))])
 
 
 def booleans(values: Mask) -> pa.BooleanArray:
@@ -52,8 +52,8 @@ def binaries(values: Sequence[bytes | None]) -> pa.BinaryArray:
     ends = np.cumsum(np.fromiter(map(len, content), np.int64, len(content)))
     check_bytes(int(ends[-1]) if len(ends) else 0)
     offsets = pa.py_buffer(np.concatenate(([0], ends)).astype(np.int32))
-    validity = _validity(values) if None in values else None
-    return pa.Array.from_buffers(pa.binary(), len(content), [validity, offsets, pa.py_buffer(b"".join(content))])
+    valid = _validity(values) if None in values else None
+    return pa.Array.from_buffers(pa.binary(), len(content), [valid, offsets, pa.py_buffer(b"".join(content))])
 
 
 def _validity(values: Sequence[object]) -> pa.Buffer:
@@ -63,6 +63,11 @@ def _validity(values: Sequence[object]) -> pa.Buffer:
 def texts(values: Sequence[str]) -> pa.StringArray:
     """A column of strings without nulls. Raises UnicodeEncodeError for a string that UTF-8 cannot encode."""
     return binaries([value.encode() for value in values]).cast(pa.string())
+
+
+def validity(present: Mask | None) -> pa.Buffer | None:
+    """The buffer of a column for which rows have a value; None if all have one."""
+    return None if present is None else _bits(present)
 
 
 def _bits(values: Mask) -> pa.Buffer:

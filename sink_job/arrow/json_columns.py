@@ -46,9 +46,9 @@ def floats(column: pa.Array) -> pa.BinaryArray:
 def strings(column: pa.Array) -> pa.BinaryArray:
     """`column` may be one of strings that are not UTF-8. Raises UnusualValues if it is."""
     values = column.view(pa.binary())
-    text = arrow_columns.text(values)
-    if not is_utf8(values, text):
+    if not is_utf8(values):
         raise UnusualValues("a string is not UTF-8")
+    text = arrow_columns.text(values)
     quoted = arrow_columns.joined(values, before=b'"', after=b'"')
     bounds = arrow_columns.bounds(values)
     data = np.frombuffer(text, np.uint8)

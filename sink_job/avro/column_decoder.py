@@ -24,10 +24,11 @@ import pyruhvro
 from sink_job.api.enums import TimestampFormat
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow import json_columns
-from sink_job.arrow.columnar import MAX_DEPTH, NotColumnar, UnusualValues
+from sink_job.arrow.columnar import MAX_DEPTH, NotColumnar, UnusualValues, if_columnar
 from sink_job.arrow.json_columns import Texts
 from sink_job.arrow.varints import read_long
 from sink_job.avro.column_checks import data_check
+from sink_job.avro.flat_reader import FlatReader
 from sink_job.avro.schema import INT_RANGE, AvroField, AvroType
 from sink_job.connect import logical_types
 from sink_job.connect.json_encoder import JsonOptions, json_encoder, json_text
@@ -91,9 +92,12 @@ class DataReader:
         reading = _Reading().schema(avro)
         wrapped = {"type": "record", "name": "W", "fields": [{"name": "v", "type": reading}, _END]}
         self._reading = msgspec.json.encode(wrapped).decode()
+        self._flat = if_columnar(lambda: FlatReader(avro))
 
     def read(self, payload: pa.BinaryArray) -> pa.Array:
         """The values as a column. Raises UnusualValues."""
+        if self._flat is not None and self._flat.is_faster(payload):
+            return self._flat.read(payload)
         data = arrow_columns.joined(payload, after=_MARKER).to_pylist()
         try:
             batch = pyruhvro.deserialize_array(data, self._reading)

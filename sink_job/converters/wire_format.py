@@ -131,6 +131,8 @@ class WireFormat:
         """The ids and payloads of `values`, none of which may be null. `headers` are those of the same rows."""
         if self._id_in is SchemaIdLocation.VALUE or (headers is None and self._id_in is SchemaIdLocation.EITHER):
             return self._uncompressed(values, self._in_values(values))
+        if self._id_in is SchemaIdLocation.EITHER and not self._has_ids(headers):
+            return self._uncompressed(values, self._in_values(values))
         texts, errors, selectors = self._in_headers(headers, len(values))
         bare_values = np.fromiter((text is None for text in texts), np.bool_, len(texts))
         bare_values[list(errors)] = False
@@ -143,6 +145,12 @@ class WireFormat:
         if selectors:
             values = _with_selectors(values, selectors, is_optional=self._layout is Layout.APICURIO)
         return self._uncompressed(values, self._merged(values, texts, errors, bare_values, in_wire_format))
+
+    def _has_ids(self, headers: pa.ListArray) -> bool:
+        """Whether a row has a header for an id or for the encoding. Most have no headers at all."""
+        keys = headers.flatten().field("key")
+        names = [*self._headers, *([self._encoding] if self._encoding else [])]
+        return bool(len(keys)) and any(pc.any(pc.equal(keys, name)).as_py() for name in names)
 
     def _names(self) -> str:
         return " or ".join(self._headers)
@@ -234,6 +242,8 @@ class WireFormat:
     def _distinct(self, data: Bytes, at: Integers, width: int) -> tuple[Codes, list[str]]:
         """The distinct ids of `width` bytes at the positions `at`, and the index of each in them."""
         raw = data[at[:, None] + np.arange(width)] if len(at) else np.zeros((0, width), np.uint8)
+        if len(at) and (raw == raw[0]).all():  # the usual case
+            return np.zeros(len(at), np.int32), [self._kind + _id_text(raw[0].tobytes())]
         keys = np.ascontiguousarray(raw).view(np.dtype((np.void, width))).ravel()
         distinct, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         order = np.argsort(first)

@@ -86,12 +86,11 @@ class JsonConverter:
         """Converts `values`, none of which is null."""
         if not len(values):
             return Converted(values, fields=self._extraction.columns([]))
-        text = arrow_columns.text(values)
-        unusual = _unusual(values, text)
-        plain, text = (values, text) if unusual is None else _without(values, unusual)
+        unusual = _unusual(values, arrow_columns.text(values))
+        plain = values if unusual is None else values.filter(arrow_columns.booleans(~unusual))
         lines = arrow_columns.joined(plain, after=b"\n")
         are_objects = bool((_first_bytes(lines) == ord("{")).all())
-        is_text = len(plain) and is_utf8(plain, text)
+        is_text = len(plain) and is_utf8(plain)
         records = self._extraction.read_lines(lines, are_objects=are_objects) if is_text else None
         if unusual is None and records is not None:
             nulls = _first_bytes(values) == ord("n")
@@ -152,7 +151,7 @@ def _are_lines(rows: pa.BinaryArray) -> bool:
     text = arrow_columns.text(rows)
     if np.count_nonzero(within <= ord("\r")) != len(rows) and (text.count(b"\n") != len(rows) or b"\r" in text):
         return False
-    return is_utf8(rows, text)
+    return is_utf8(rows)
 
 
 def _first_bytes(values: pa.BinaryArray, rows: Indices | slice = slice(None)) -> Bytes:
@@ -167,12 +166,6 @@ def _replaced(values: pa.BinaryArray, changed: Mapping[int, bytes]) -> pa.Binary
     mask = np.zeros(len(values), np.bool_)
     mask[list(changed)] = True
     return pc.replace_with_mask(values, arrow_columns.booleans(mask), arrow_columns.binaries([*changed.values()]))
-
-
-def _without(values: pa.BinaryArray, unusual: Mask) -> tuple[pa.BinaryArray, bytes]:
-    """The values that are not `unusual`, and their concatenation."""
-    plain = values.filter(arrow_columns.booleans(~unusual))
-    return plain, arrow_columns.text(plain)
 
 
 def _unusual(values: pa.BinaryArray, text: bytes) -> Mask | None:

@@ -18,7 +18,7 @@ class TextConverter:
 
     def convert(self, values: pa.BinaryArray, source: BatchSource) -> Converted:
         dense = arrow_columns.without_nulls(values)
-        rejected = [] if is_utf8(dense, arrow_columns.text(dense)) else _not_utf8(dense)
+        rejected = [] if is_utf8(dense) else _not_utf8(dense)
         if rejected:
             rows = dense.to_pylist()
             for row, _ in rejected:

@@ -20,14 +20,17 @@ from hypothesis import strategies as st
 
 from sink_job.api.enums import OutputFormat
 from sink_job.arrow import columnar
+from sink_job.avro import flat_reader
 from sink_job.avro.converter import AvroDecoder
 from sink_job.avro.from_connect import avro_schema, is_union
 from sink_job.connect.json_encoder import DEFAULT_OPTIONS
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Schema, SchemaType
 from sink_job.connect.scopes import child
+from sink_job.parquet.statistics import decoded_size
 from sink_job.parquet.table_reader import ParquetTableReader
 from tests.unit.avro.avro_data import Draw, Sample, _Builder, encode, record, registered
+from tests.unit.avro.test_flat_reader import samples as flat_samples
 
 PARQUET = DatumSettings(OutputFormat.PARQUET)
 _LOGICAL = {
@@ -79,9 +82,10 @@ def datums(schema: Any, values: list[Any]) -> tuple[Schema, pa.BinaryArray]:
     return decoder.schema, decoded.texts
 
 
-def table(schema: Schema, data: pa.BinaryArray, *, min_rows: int = 16) -> pa.Table:
+def table(schema: Schema, data: pa.BinaryArray, *, min_rows: int = 16, with_numpy: bool = False) -> pa.Table:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columnar, "MIN_ROWS", min_rows)
+        patch.setattr(flat_reader, "MIN_TYPE_BYTES", 0 if with_numpy else 1 << 40)
         found = ParquetTableReader(schema, PARQUET).table(data)
     found.validate(full=True)
     return found
@@ -115,6 +119,17 @@ def test_a_table_is_the_same_by_column_and_one_by_one(sample: tuple[Any, list[An
     schema, data = datums(*sample)
     by_column = table(schema, data, min_rows=0)
     assert parquet(by_column) == parquet(table(schema, data, min_rows=1 << 60))
+
+
+@given(flat_samples())
+def test_a_table_of_flat_data_is_the_same_with_numpy(sample: tuple[Any, list[bytes]]) -> None:
+    given_schema, given_data = sample
+    decoder = AvroDecoder(registered(given_schema), (), DEFAULT_OPTIONS, PARQUET)
+    data = decoder.decode(pa.array(given_data, pa.binary())).texts
+    one = table(decoder.schema, data, min_rows=0, with_numpy=True)
+    other = table(decoder.schema, data, min_rows=0)
+    assert decoded_size(one) == decoded_size(other)
+    assert parquet(one) == parquet(other)
 
 
 @given(samples(), st.sampled_from([0, 1 << 60]))
