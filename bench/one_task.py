@@ -67,7 +67,7 @@ MEASURED: Mapping[str, Mapping[str, Any]] = {
 
 def frames(case: Case, columns: Columns, size: int) -> list[bytes]:
     """Frames with `size` bytes of values in all, as the reader sends them."""
-    per_frame = BATCH_BYTES // case.size
+    per_frame = BATCH_BYTES // (case.size + len(columns.separator))
     source = itertools.islice(case.values(), size // case.size)
     made, first = [], 0
     while chunk := list(itertools.islice(source, per_frame)):

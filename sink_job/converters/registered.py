@@ -172,6 +172,17 @@ class RegisteredConverter:
         except InvalidSchema:
             return None
 
+    def decoder_of_bare(self, topic: str) -> Decoder | None:
+        """The decoder of bare values in the records of `topic`; None if values are not bare, or their schema is not
+        resolved, not known or cannot be used."""
+        if self._settings.wire_format is not None or self._settings.bare_values is None:
+            return None
+        try:
+            schema = self._find(topic, self._settings.bare_values)
+            return None if schema is None else self._decoder_for(schema)
+        except (UnknownSchema, InvalidSchema):
+            return None
+
     def with_table(self, table: SchemaTable) -> Self:
         """The same converter with the schemas of `table`. Compiled schemas are shared."""
         changed = copy.copy(self)

@@ -24,7 +24,7 @@ from sink_job.codecs.record_fields import RecordFields
 from sink_job.connect.schema import Schema, schema_id
 from sink_job.converters.base import BatchSource, Converted, RowConverter, SchemaColumn, SchemaConverter, ValueConverter
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
-from sink_job.engine.types import ROW
+from sink_job.engine.types import ROW, payload
 from sink_job.envelope.null_records import EnvelopeSchemas
 from sink_job.formats.base import ObjectEncoder, RowEncoder
 from sink_job.formats.compression import Compression, Uncompressed, compression_of
@@ -270,7 +270,7 @@ class RecordPipeline:
         of_keys = self.fields.unresolved(batch, tp)
         if not isinstance(self.converter, SchemaConverter):
             return of_keys
-        return (*self.converter.unresolved(batch.column("value"), self._source(batch, tp)), *of_keys)
+        return (*self.converter.unresolved(payload(batch), self._source(batch, tp)), *of_keys)
 
     def _rows_of(self, batch: pa.RecordBatch, tp: TopicPartition, converted: Converted) -> BatchRows:
         heads = None if self.envelopes is None else self.envelopes.heads(batch, tp, converted)

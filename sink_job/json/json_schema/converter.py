@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sink_job.api.enums import UnknownFields
 from sink_job.arrow import columns as arrow_columns
@@ -23,7 +24,7 @@ from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.limits import MAX_TEXT_DEPTH, TEXT_TOO_DEEP, is_text_too_deep
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema, Schema
-from sink_job.converters.base import BatchSource
+from sink_job.converters.base import BatchSource, Converted, SchemaColumn
 from sink_job.converters.registered import Decoded, Decoder, RegisteredConverter, SchemaSettings
 from sink_job.json.converter import JsonConverter
 from sink_job.json.json_schema.projection import text_projector
@@ -36,7 +37,20 @@ _SOURCE: Final = BatchSource("")
 """The JSON converter does not use the source."""
 
 
-class JsonSchemaConverter(RegisteredConverter):
+class JsonLinesConverter(RegisteredConverter):
+    """Converts JSON values with schemas. Values of one schema can be lines."""
+
+    def convert_rows(self, rows: pa.BinaryArray, source: BatchSource) -> Converted:
+        """As `convert`, for values that a newline follows. See `RowConverter`."""
+        decoder = self.decoder_of_bare(source.topic)
+        decoded = decoder.decode_lines(rows) if isinstance(decoder, JsonDatumDecoder) else None
+        if decoder is None or decoded is None:
+            return self.convert(pc.binary_slice(rows, 0, -1), source)
+        schemas = SchemaColumn(np.zeros(len(rows), np.int32), [decoder.schema])
+        return Converted(decoded.texts, schemas=schemas)
+
+
+class JsonSchemaConverter(JsonLinesConverter):
     """Converts JSON with a schema of a registry."""
 
     def __init__(self, fields: tuple[str, ...], settings: SchemaSettings) -> None:
@@ -108,6 +122,11 @@ class JsonDatumDecoder:
             rejected=sorted([*found.rejected, *rejected]),
             dropped_properties=self._reading.dropped - dropped,
         )
+
+    def decode_lines(self, lines: pa.BinaryArray) -> Decoded | None:
+        """As `decode`, for values that a newline follows; None if they must be decoded without it."""
+        data = None if self._has_fields or lines.null_count else self._data.of_valid_lines(lines)
+        return None if data is None else Decoded(data)
 
     def project(self, payload: pa.BinaryArray, target: Schema) -> pa.BinaryArray:
         """See `ProjectingDecoder.project`."""

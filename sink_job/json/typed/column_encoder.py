@@ -67,14 +67,19 @@ class JsonDatumColumns:
 
     def encode(self, texts: pa.BinaryArray) -> pa.BinaryArray:
         """The data of `texts`, none of which is null. Raises UnusualValues if one must be read row-wise."""
-        lines = arrow_columns.content(arrow_columns.joined(texts, after=b"\n"))
-        if np.count_nonzero(lines == ord("\n")) != len(texts):
+        return self.encode_lines(arrow_columns.joined(texts, after=b"\n"))
+
+    def encode_lines(self, lines: pa.BinaryArray) -> pa.BinaryArray:
+        """As `encode`, for texts that a newline follows."""
+        bounds = arrow_columns.bounds(lines)
+        data = arrow_columns.content(lines)[bounds[0] : bounds[-1]]
+        if np.count_nonzero(data == ord("\n")) != len(lines):
             raise UnusualValues("a text has a line break")
-        if self._can_be_sparse(lines):
+        if self._can_be_sparse(data):
             raise UnusualValues("the structs can have more fields than the memory is for")
         try:
-            values = self._decode(lines.data)
-            if len(values) != len(texts):
+            values = self._decode(data.data)
+            if len(values) != len(lines):
                 raise UnusualValues("a text is empty")
             return avro_column_encoder.joined(self._encode(values), len(values))
         except UnusualValues:

@@ -23,10 +23,10 @@ from sink_job.connect.limits import is_text_too_deep
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema, Schema, SchemaType
 from sink_job.converters.base import BatchSource
-from sink_job.converters.registered import Decoded, Decoder, RegisteredConverter, SchemaSettings
+from sink_job.converters.registered import Decoded, Decoder, SchemaSettings
 from sink_job.converters.wire_format import InWireFormat
 from sink_job.json.converter import JsonConverter
-from sink_job.json.json_schema.converter import JsonDatumDecoder, texts_of
+from sink_job.json.json_schema.converter import JsonDatumDecoder, JsonLinesConverter, texts_of
 from sink_job.json.typed.decoder import TextReading
 from sink_job.json.typed.schema_source import value_schema
 
@@ -34,7 +34,7 @@ _UNRESOLVED: Final = RegisteredSchema(INFERRED_ID, "UNRESOLVED", "")
 _SPACE: Final = b" \t\r\n"
 
 
-class JsonValuesConverter(RegisteredConverter):
+class JsonValuesConverter(JsonLinesConverter):
     """Converts bare JSON to Avro data. Infers no schema: see `sink_job.writer.schema_sample`."""
 
     def __init__(self, fields: tuple[str, ...], settings: SchemaSettings, datums: DatumSettings) -> None:

@@ -28,6 +28,7 @@ MAX_ROWS_BYTES: Final = 2 << 20
 _PARTS: Final = 8
 """The number of parts of rows with an unusual one, which are read separately."""
 
+_Encode = Callable[[pa.BinaryArray], pa.BinaryArray]
 TextReaderOf = Callable[[Schema], Callable[[bytes], object]]
 
 
@@ -53,7 +54,14 @@ class JsonDatums:
     def of_valid(self, texts: pa.BinaryArray) -> pa.BinaryArray | None:
         """The data of `texts`, none of which is null; None if they must be checked first, because they are few, or one
         may be no JSON text, null, nested too deeply, or not a value of the schema."""
-        columnar = None if self._columns is None or self._is_recursive else partial(_encoded, self._columns)
+        return self._of_valid(texts, None if self._columns is None else self._columns.encode)
+
+    def of_valid_lines(self, lines: pa.BinaryArray) -> pa.BinaryArray | None:
+        """As `of_valid`, for texts that a newline follows."""
+        return self._of_valid(lines, None if self._columns is None else self._columns.encode_lines)
+
+    def _of_valid(self, texts: pa.BinaryArray, encode: _Encode | None) -> pa.BinaryArray | None:
+        columnar = None if encode is None or self._is_recursive else partial(_encoded, encode)
         return columnar_or_row_wise(texts, columnar, lambda _: None, min_rows=MIN_ROWS)
 
     def of_texts(self, texts: pa.BinaryArray, skip: Mask) -> tuple[pa.BinaryArray, Rejections]:
@@ -93,10 +101,10 @@ class JsonDatums:
         return arrow_columns.binaries(data)
 
 
-def _encoded(columns: JsonDatumColumns, texts: pa.BinaryArray) -> pa.BinaryArray:
+def _encoded(encode: _Encode, texts: pa.BinaryArray) -> pa.BinaryArray:
     """Raises UnusualValues."""
     with deeper():
-        return _concatenated([columns.encode(part) for part in _by_size(texts)])
+        return _concatenated([encode(part) for part in _by_size(texts)])
 
 
 def _by_size(texts: pa.BinaryArray) -> Iterator[pa.BinaryArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sink_job.codecs.required_columns import required_columns
+from sink_job.codecs.required_columns import required_columns, task_columns
 from sink_job.engine.types import Columns
 from tests.unit.api.manifests import HOURLY, accepted
 
@@ -16,6 +16,26 @@ RECORD_TIME = {"spec.partitioner": {"type": "Hourly", "timezone": "UTC", "timest
 
 def fields(*names: str) -> dict[str, object]:
     return {"spec.partitioner": {"type": "Field", "fields": list(names)}}
+
+
+TYPED = {"converter": "Json", "output": "Avro", "schema": {"text": '[{"name": "a", "type": "string"}]'}}
+INFERRED = {"converter": "Json", "output": "Parquet", "inference": "Once"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "separator"),
+    [
+        ({}, b"\n"),
+        ({"spec.format": {"converter": "Bytes", "output": "Bytes", "bytes": {"separator": ";"}}}, b";"),
+        ({"spec.format": {"envelope": True}}, b""),
+        ({"spec.format": TYPED}, b"\n"),
+        ({"spec.format": {**TYPED, "envelope": True}}, b""),
+        ({"spec.format": INFERRED}, b""),
+        (CONFLUENT, b""),
+    ],
+)
+def test_json_and_bytes_are_read_with_their_separator(changes: dict[str, object], separator: bytes) -> None:
+    assert task_columns(accepted(changes).object_settings()).separator == separator
 
 
 @pytest.mark.parametrize(

@@ -230,6 +230,41 @@ def test_a_batch_with_mutated_texts_is_the_same_by_column_and_one_by_one(
             assert found == comparable(convert(texts, fields))
 
 
+@given(RANDOM, st.sampled_from([(), ("number",)]))
+def test_bare_values_that_are_lines_are_the_same_without_the_newline(random: Random, fields: tuple[str, ...]) -> None:
+    texts: list[bytes | None] = [random.choice(VALID) for _ in range(40)]
+    for row in random.sample(range(40), random.randrange(4)):
+        texts[row] = random.choice([None, b"null", b"", b"{}\n{}", b"[]", b"\n", mutated_bytes(VALID[0], random)])
+    table = Table({"1": RegisteredSchema("1", "JSON", json.dumps(FLIGHT))})
+    converter = JsonSchemaConverter(fields, SchemaSettings(table, bare_values="1", datums=DatumSettings()))
+    lines = [None if text is None else text + b"\n" for text in texts]
+    found = converter.convert_rows(pa.array([b"before\n", *lines, b"after\n"], pa.binary())[1:-1], BatchSource("t"))
+    expected = converter.convert(pa.array(texts, pa.binary()), BatchSource("t"))
+    assert comparable(found) == comparable(expected)
+    assert found.schemas is not None
+    assert expected.schemas is not None
+    assert found.schemas.codes.tolist() == expected.schemas.codes.tolist()
+    assert found.schemas.schemas == expected.schemas.schemas
+
+
+def test_valid_lines_are_read_as_they_came() -> None:
+    table = Table({"1": RegisteredSchema("1", "JSON", json.dumps(FLIGHT))})
+    converter = JsonSchemaConverter((), SchemaSettings(table, bare_values="1", datums=DatumSettings()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(converter, "convert", None)
+        found = converter.convert_rows(pa.array([text + b"\n" for text in VALID] * 20, pa.binary()), BatchSource("t"))
+    assert (len(found.values), found.rejected) == (60, [])
+
+
+def test_lines_of_an_unknown_or_unresolved_schema_are_converted_as_values_are() -> None:
+    for table in (Table({}, unknown=("1",)), Table({"1": RegisteredSchema("1", "JSON", "{")}), Table({})):
+        converter = JsonSchemaConverter((), SchemaSettings(table, bare_values="1", datums=DatumSettings()))
+        found = converter.convert_rows(pa.array([b"{}\n"] * 20, pa.binary()), BatchSource("t"))
+        expected = converter.convert(pa.array([b"{}"] * 20, pa.binary()), BatchSource("t"))
+        assert comparable(found) == comparable(expected)
+        assert (found.unresolved, found.unknown) == (expected.unresolved, expected.unknown)
+
+
 def test_a_schema_of_usual_types_is_read_by_column() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JsonDatums, "of_texts", None)
