@@ -5,9 +5,10 @@ Protobuf and snappy have them as they are. Avro has signed ones: zigzag turns 0,
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from sink_job.arrow.arrays import Bytes, Integers, Mask
 
@@ -106,13 +107,18 @@ def encode_longs(values: Integers) -> tuple[Bytes, Mask]:
     width = max(1, -(-highest.bit_length() // 7))
     if width == 1:
         return zigzag.astype(np.uint8)[:, None], np.ones((len(values), 1), np.bool_)
-    rest = zigzag[:, None] >> _SHIFTS[:width]
+    if width <= _NARROW:
+        rest: npt.NDArray[np.unsignedinteger[Any]] = zigzag.astype(np.uint32) >> _SHIFTS[:width].astype(np.uint32)
+    else:
+        rest = zigzag >> _SHIFTS[:width]
     used = rest > 0
-    used[:, 0] = True  # 0 has a byte, too
-    data = (rest & np.uint64(0x7F)).astype(np.uint8)
-    data[:, :-1] |= used[:, 1:].view(np.uint8) << np.uint8(7)  # another byte follows
-    return data, used
+    used[0] = True  # 0 has a byte, too
+    data = rest.astype(np.uint8) & np.uint8(0x7F)
+    data[:-1] |= used[1:].view(np.uint8) << np.uint8(7)  # another byte follows
+    return data.T, used.T
 
 
-_SHIFTS: Final = np.arange(0, 7 * MAX_BYTES, 7, dtype=np.uint64)
+_SHIFTS: Final = np.arange(0, 7 * MAX_BYTES, 7, dtype=np.uint64)[:, None]
 """The first bit of each byte."""
+_NARROW: Final = 4
+"""The maximum length of an integer whose bits fit into 32."""
