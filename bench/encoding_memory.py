@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from msgspec import structs
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
@@ -30,6 +31,7 @@ from sink_job.engine.container_memory import keep_freed_memory, release_free_mem
 from sink_job.formats.block_rows import LENGTH, BlockRows
 
 SIZE = 64 * MI
+BATCH = 2 * MI
 DISTINCT = 50_000
 CODECS = (("Parquet", "Snappy"), ("Parquet", "Zstd"), ("Avro", "None"), ("Avro", "Zstd"))
 LONG = Schema(SchemaType.INT64)
@@ -100,7 +102,18 @@ def rows_of(shape: Shape, size: int, settings: FormatSpec) -> BlockRows:
     times, rest = divmod(size, int(ends[-1]))
     some = encoded[: int(np.searchsorted(ends, rest)) + 1]
     lengths = [b"".join(LENGTH.pack(len(row)) for row in rows) for rows in (encoded, some)]
-    return BlockRows([b"".join(encoded)] * times + [b"".join(some)], lengths[0] * times + lengths[1])
+    content = b"".join(encoded) * times + b"".join(some)
+    return BlockRows(_batches(content), lengths[0] * times + lengths[1])
+
+
+def _batches(content: bytes) -> list[memoryview]:
+    """The content in memory of Arrow, as the converters of a task leave it."""
+    batches = []
+    for at in range(0, len(content), BATCH):
+        batch = pa.allocate_buffer(min(BATCH, len(content) - at))
+        memoryview(batch).cast("B")[:] = content[at : at + BATCH]
+        batches.append(memoryview(batch).cast("B"))
+    return batches
 
 
 def measure(case: str, output: str, codec: str) -> dict[str, Any]:

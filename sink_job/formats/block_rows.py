@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from sink_job.arrow import columns as arrow_columns
@@ -20,6 +21,8 @@ LENGTH: Final = struct.Struct("<I")
 """The length in bytes of a datum. A row of a container counts with it, and is staged after it."""
 DATUM_BATCH: Final = 4 << 20
 """Bytes of rows, with their lengths, that are decoded together. The bytes of Parquet objects depend on it."""
+_STEP: Final = 1 << 15
+"""Rows whose sizes are added up together: a batch has up to a million."""
 
 
 class BlockRows:
@@ -57,12 +60,10 @@ class BlockRows:
         """
         lengths = np.frombuffer(self._lengths, "<u4")
         while len(lengths):
-            most = lengths[: DATUM_BATCH // LENGTH.size + 1]  # no batch has more rows
-            ends = np.cumsum(most, dtype=np.int64)
-            with_lengths = ends + LENGTH.size * np.arange(1, len(ends) + 1)
-            count = min(int(np.searchsorted(with_lengths, DATUM_BATCH)) + 1, len(ends))
-            bounds = np.concatenate(([0], ends[:count])).astype(np.int32)
-            content = self._take(int(ends[count - 1]))
+            count = _rows_of_batch(lengths)
+            bounds = np.zeros(count + 1, np.int32)
+            np.cumsum(lengths[:count], out=bounds[1:])
+            content = self._take(int(bounds[-1]))
             yield pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), pa.py_buffer(content)])
             lengths = lengths[count:]
 
@@ -77,6 +78,16 @@ class BlockRows:
             taken.append(chunk)
             size -= len(chunk)
         return taken[0] if len(taken) == 1 else b"".join(taken)
+
+
+def _rows_of_batch(lengths: npt.NDArray[np.uint32]) -> int:
+    """The number of rows that reach DATUM_BATCH, or of all."""
+    count, missing = 0, DATUM_BATCH
+    while count < len(lengths) and missing > 0:
+        ends = np.cumsum(lengths[count : count + _STEP] + np.int64(LENGTH.size))
+        rows = min(int(np.searchsorted(ends, missing)) + 1, len(ends))
+        count, missing = count + rows, missing - int(ends[rows - 1])
+    return count
 
 
 def lengths_of(bounds: Integers | Bounds) -> bytes:
