@@ -123,6 +123,14 @@ def test_an_id_in_a_header_has_precedence_over_the_value() -> None:
     assert found.ids == [str(GUID), "7", "8"]
 
 
+@pytest.mark.parametrize("headers", [[None, []], [[("tenant", b"1")], None], [[("tenant", None)], [("", b"")]]])
+@pytest.mark.parametrize("layout", Layout)
+def test_headers_without_an_id_change_nothing(layout: Layout, headers: list[Headers | None]) -> None:
+    found = parse(WireFormat(layout), [confluent(5), b"?"], headers)
+    expected = parse(WireFormat(layout, SchemaIdLocation.VALUE), [confluent(5), b"?"])
+    assert (ids(found), payloads(found), found.rejected) == (ids(expected), payloads(expected), expected.rejected)
+
+
 def test_with_ids_in_headers_only_a_record_without_the_header_is_rejected() -> None:
     header: Headers = [("__value_schema_id", b"\1" + GUID.bytes)]
     found = parse(WireFormat(Layout.CONFLUENT, SchemaIdLocation.HEADER), [b"a", confluent(7)], [header, []])
