@@ -13,10 +13,18 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 _ACTION: Final = (
-    "The sink has stopped at this record. Fix the producer or spec.format / spec.partitioner. To pass over this record "
-    "alone: kubectl s3sink skip {sink} {topic}-{partition}@{offset}, or spec.errors.skip: [{{topic: {topic}, "
-    "partition: {partition}, offset: {offset}}}]. To drop and log all such records: spec.errors.tolerance: All"
+    "The sink has stopped at this record. Fix the producer or spec.format / spec.partitioner. {skip}. To drop and log "
+    "all such records: spec.errors.tolerance: All"
 )
+
+
+def how_to_skip(topic: str, partition: int, offset: int, sink: str) -> str:
+    """What passes over one record, without a full stop. `sink` are the arguments of `kubectl s3sink` that name the
+    sink."""
+    return (
+        f"To pass over this record alone: kubectl s3sink skip {sink} {topic}-{partition}@{offset}, or "
+        f"spec.errors.skip: [{{topic: {topic}, partition: {partition}, offset: {offset}}}]"
+    )
 
 
 class SinkError(Exception):
@@ -75,7 +83,7 @@ class DataError(SinkError):
         super().__init__(topic, partition, offset, message, sink)
 
     def __str__(self) -> str:
-        action = _ACTION.format(sink=self.sink, topic=self.topic, partition=self.partition, offset=self.offset)
+        action = _ACTION.format(skip=how_to_skip(self.topic, self.partition, self.offset, self.sink))
         return f"record at {self.topic}-{self.partition} offset {self.offset}: {self.message}. {action}"
 
 
@@ -89,13 +97,21 @@ class TooManyRejected(DataError):
     reason = "TooManyRejected"
 
     def __init__(
-        self, topic: str, partition: int, offset: int, message: str, rejected: int, records: int, share: float
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        message: str,
+        rejected: int,
+        records: int,
+        share: float,
+        sink: str = "NAME",
     ) -> None:
-        super().__init__(topic, partition, offset, message)
+        super().__init__(topic, partition, offset, message, sink)
         self.rejected = rejected
         self.records = records
         self.share = share
-        self.args = (topic, partition, offset, message, rejected, records, share)
+        self.args = (topic, partition, offset, message, rejected, records, share, sink)
 
     def __str__(self) -> str:
         return (
@@ -103,7 +119,7 @@ class TooManyRejected(DataError):
             f"({self.rejected / self.records:.0%}) were rejected, more than spec.errors.deadLetters.maxShare "
             f"({self.share:g}) allows. The first one is at offset {self.offset}: {self.message}. Nothing of the round "
             "was recorded. Fix the producer or spec.format / spec.partitioner. If these records may be left out, set "
-            "spec.errors.deadLetters.maxShare: 1"
+            f"spec.errors.deadLetters.maxShare: 1. {how_to_skip(self.topic, self.partition, self.offset, self.sink)}"
         )
 
 

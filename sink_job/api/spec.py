@@ -207,6 +207,11 @@ class Sink(SpecModel):
         return self.spec.sink_id or f"{self.namespace}.{self.name}"
 
     @property
+    def command_arguments(self) -> str:
+        """The arguments of `kubectl s3sink` that name the sink."""
+        return f"{self.name} -n {self.namespace}"
+
+    @property
     def group_id(self) -> str:
         """The consumer group for committed offsets."""
         return self.spec.kafka.group_id or f"s3sink-{self.sink_id}"

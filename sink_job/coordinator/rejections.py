@@ -37,20 +37,25 @@ def log_rejected(results: Mapping[TopicPartition, TaskResult]) -> None:
             )
 
 
-def check_rejected_share(results: Mapping[TopicPartition, TaskResult], max_share: float) -> None:
-    """Raises TooManyRejected for the first topic-partition of which a round has rejected more than `max_share` of the
-    records, and at least `MIN_REJECTED`: a wrong converter must not drop a whole topic."""
+def check_rejected_share(results: Mapping[TopicPartition, TaskResult], sink: Sink) -> None:
+    """Raises TooManyRejected for the first topic-partition of which a round has rejected more than the share
+    `errors.deadLetters.maxShare` of the records, and at least `MIN_REJECTED`: a wrong converter must not drop a whole
+    topic."""
+    max_share = sink.spec.errors.dead_letters.max_share
     for tp, result in sorted(results.items()):
         counts = result.counts
         records, rejected = counts.records + counts.ignored + counts.rejected, counts.rejected - counts.kept_nulls
         if rejected >= MIN_REJECTED and rejected > max_share * records:
             first = result.rejected[0]
-            raise TooManyRejected(tp.topic, tp.partition, first.offset, first.message, rejected, records, max_share)
+            raise TooManyRejected(
+                *(tp.topic, tp.partition, first.offset, first.message, rejected, records, max_share),
+                sink=sink.command_arguments,
+            )
 
 
 def raise_data_errors(results: Mapping[TopicPartition, TaskResult], sink: Sink) -> None:
     """Raises DataError for the first topic-partition whose task stopped at a record."""
     for tp, result in sorted(results.items()):
         if result.error is not None:
-            named = f"{sink.name} -n {sink.namespace}"
-            raise DataError(tp.topic, tp.partition, result.error.offset, result.error.message, named)
+            at = result.error
+            raise DataError(tp.topic, tp.partition, at.offset, at.message, sink.command_arguments)

@@ -164,7 +164,7 @@ class Rounds:
     def _check_rejected(self, written: Mapping[TopicPartition, TaskResult]) -> None:
         """Raises TooManyRejected, after the uploads of the round are aborted."""
         try:
-            check_rejected_share(written, self._dispatcher.sink.spec.errors.dead_letters.max_share)
+            check_rejected_share(written, self._dispatcher.sink)
         except TooManyRejected:
             self._abort_uploads(written.values())
             raise

@@ -104,7 +104,7 @@ def test_an_unknown_id_of_a_key_stops_the_sink_before_its_record(
     registry.reset()
     seed(registry, replace(KEYED, keyed=False))
     given: dict[str, Any] = {"errors": {"tolerance": "All"}}
-    with pytest.raises(SchemaNotFound, match=rf"the schema id {KEY_ID} \(of the key\) of a record of log-0"):
+    with pytest.raises(SchemaNotFound, match=rf"the schema id {KEY_ID} \(of the key\) of the record at log-0 offset 0"):
         run(sink_fixture, KEYED, CAUGHT_UP, registry.url, **given)
     assert sink_fixture.contents() == {}
     with pytest.raises(DataError, match=rf"does not know the schema id {KEY_ID} \(of the key\)") as raised:

@@ -214,9 +214,10 @@ def test_an_unknown_id_ends_the_sink_and_drops_no_record(
     sink_fixture: SinkFixture, registry: SchemaRegistryServer, quick: None, tolerance: str
 ) -> None:
     given: dict[str, Any] = {"errors": {"tolerance": tolerance}}
-    with pytest.raises(SchemaNotFound, match="does not know the schema id 9 of a record of log-0") as raised:
+    with pytest.raises(SchemaNotFound, match="does not know the schema id 9 of the record at log-0 offset 3") as raised:
         run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **given)
     assert raised.value.exit_code == 75
+    assert sink_fixture.ledger_access().ledger.load().partitions["log-0"].next == 3, "the records before it are written"
     seed(registry, WITH_UNKNOWN, UNKNOWN)
     run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, **given)
     expect_records(sink_fixture, WITH_UNKNOWN)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sink_job.api import enums
+from sink_job.api.errors import how_to_skip
 from sink_job.api.sections.schema_section import INFERRED_ID
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
@@ -16,7 +17,7 @@ from sink_job.connect.field_names import names_equal_but_case
 from sink_job.connect.schema import RegisteredSchema, registry_schema_id
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
 from sink_job.coordinator.context import CoordinatorContext
-from sink_job.coordinator.schemas.schema_resolver import SchemaResolver
+from sink_job.coordinator.schemas.schema_resolver import SchemaResolver, StoppedAt
 from sink_job.ledger.schemas.schema_store import SchemaStore
 from sink_job.ledger.schemas.schema_table import KnownSchemas
 from sink_job.s3 import S3Client
@@ -31,6 +32,7 @@ class RoundSchemas:
 
     def __init__(self, sink: Sink, context: CoordinatorContext, s3: S3Client, root: str) -> None:
         """`root` is the `schemas_root` of the generation."""
+        self._sink_arguments = sink.command_arguments
         self._resolver: SchemaResolver | None = None
         self._inference: SchemaInferrer | None = None
         store = SchemaStore(s3, root)
@@ -66,7 +68,11 @@ class RoundSchemas:
             self._inference.infer({tp: each.observed for tp, each in results.items() if each.observed is not None})
         reported = {tp: ids for tp, result in results.items() if (ids := _registered(result))}
         if reported and self._resolver is not None:
-            self._resolver.resolve(reported)
+            first = [tp for tp, ids in reported.items() if results[tp].unresolved[0][1] == ids[0]]
+            self._resolver.resolve(reported, {tp: self._stopped_at(tp, results[tp].state.next) for tp in first})
+
+    def _stopped_at(self, tp: TopicPartition, offset: int) -> StoppedAt:
+        return StoppedAt(offset, how_to_skip(tp.topic, tp.partition, offset, self._sink_arguments))
 
 
 @dataclass(frozen=True)

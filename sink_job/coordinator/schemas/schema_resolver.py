@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from functools import partial
 from itertools import islice, zip_longest
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -66,6 +67,13 @@ class Provisional(NamedTuple):
 
     reason: str | None
     at: float
+
+
+class StoppedAt(NamedTuple):
+    """The record at which the range of a task has ended. `how_to_skip`: what passes over it, for messages."""
+
+    offset: int
+    how_to_skip: str
 
 
 class SchemaWarnings:
@@ -139,29 +147,41 @@ class SchemaResolver:
         """Both, for the tasks of the next round."""
         return KnownSchemas(self.resolved, self.unknown)
 
-    def resolve(self, reported: Mapping[TopicPartition, Sequence[str]]) -> None:
+    def resolve(
+        self,
+        reported: Mapping[TopicPartition, Sequence[str]],
+        stopped_at: Mapping[TopicPartition, StoppedAt] = MappingProxyType({}),
+    ) -> None:
         """Resolves the ids that the task of each topic-partition has reported; at most `MAX_IDS`, see `to_ask`.
+        `stopped_at`: the record with the first id of a topic-partition, at which its range has ended.
 
-        An id that neither the registry nor the ledger knows is asked for again after pauses, and then ends the driver.
-        With `rejects_unknown` it is asked for once more; then it is unknown, and the ledger has a marker of it. An id
-        with an unusable schema is unknown at once, without a copy of the schema.
+        An id that neither the registry nor the ledger knows is asked for again after pauses, and then ends the driver,
+        if it is the first one of a topic-partition. Otherwise there are records before the one with this id: it stays
+        unresolved, and the next round writes these. With `rejects_unknown` it is asked for once more; then it is
+        unknown, and the ledger has a marker of it. An id with an unusable schema is unknown at once, without a copy of
+        the schema.
 
         Raises SchemaNotFound, RegistryChanged, the errors of the registry and of the store, and Cancelled if the driver
         has to stop.
         """
         answers = self._ask(to_ask(reported, {*self._resolved, *self._fresh()}))
+        first = {SchemaId(tp.topic, ids[0]) for tp, ids in reported.items() if ids}
         for number, pause_s in enumerate(PAUSES_S[:1] if self._rejects_unknown else PAUSES_S):
             missing = [each for each, reason in answers.items() if reason is not None]
             if number:  # what the registry knows and cannot be used was asked for twice
                 missing = [each for each in missing if each in self._not_found]
+            if not self._rejects_unknown:
+                missing = [each for each in missing if each in first or each not in self._not_found]
             if not missing:
                 break
             if self._wait(pause_s):
                 raise Cancelled("stopped while schema ids were not known to the registry")
             answers |= self._ask(missing)
-        not_found = [each for each in answers if each in self._not_found]
-        if not_found and not self._rejects_unknown:
-            raise self._schema_not_found(not_found, reported)
+        if not self._rejects_unknown:
+            not_found = [each for each in answers if each in self._not_found]
+            if stopping := [each for each in not_found if each in first]:
+                raise self._schema_not_found(stopping[0], len(not_found) - 1, reported, stopped_at)
+            answers = {each: reason for each, reason in answers.items() if each not in self._not_found}
         reasons = {each: reason for each, reason in answers.items() if reason is not None}
         self._each(self._mark, reasons.items())
         now = self._clock()  # one time for all: none of them expires before the next round
@@ -238,19 +258,24 @@ class SchemaResolver:
         return reason
 
     def _schema_not_found(
-        self, ids: Sequence[SchemaId], reported: Mapping[TopicPartition, Sequence[str]]
+        self,
+        schema_id: SchemaId,
+        others: int,
+        reported: Mapping[TopicPartition, Sequence[str]],
+        stopped_at: Mapping[TopicPartition, StoppedAt],
     ) -> SchemaNotFound:
-        first = ids[0]
-        tp = next(
-            (str(tp) for tp, found in reported.items() if tp.topic == first.topic and first.id in found), first.topic
-        )
-        others = f" and {len(ids) - 1} other ids" if len(ids) > 1 else ""
+        """The error for the first id of a topic-partition. `others`: the number of further ids that are not found."""
+        tp = next(tp for tp, ids in reported.items() if SchemaId(tp.topic, ids[0]) == schema_id)
+        at = stopped_at.get(tp)
+        where = f"a record of {tp}" if at is None else f"the record at {tp} offset {at.offset}"
+        skip = "" if at is None else f". {at.how_to_skip}"
+        more = f" and {others} other {'id' if others == 1 else 'ids'}" if others else ""
         return SchemaNotFound(
-            f"the schema registry {self._registry.url} does not know the schema id {shown_schema_id(first.id)} of a "
-            f"record of {tp}{others}, also after {sum(PAUSES_S):.0f} s. No record was dropped. Register the schema, or "
+            f"the schema registry {self._registry.url} does not know the schema id {shown_schema_id(schema_id.id)} of "
+            f"{where}{more}, also after {sum(PAUSES_S):.0f} s. No record was dropped. Register the schema, or "
             "correct spec.format.registry; the next run asks again. If such records are invalid, also because a value "
             "that begins with the byte 0 only looks like one with an id, set spec.format.registry.unknownIds: Reject: "
-            "then they are data errors, which errors.tolerance: All drops"
+            f"then they are data errors, which errors.tolerance: All drops{skip}"
         )
 
     def _mark(self, unknown: tuple[SchemaId, str]) -> None:

@@ -52,7 +52,7 @@ def test_every_error_has_a_unique_reason_that_kubernetes_accepts() -> None:
 def test_an_error_survives_pickling(kind: type[SinkError]) -> None:
     arguments: dict[type[SinkError], tuple[object, ...]] = {
         DataError: ("flights", 3, 180, "not JSON", "flights -n data"),
-        TooManyRejected: ("flights", 3, 180, "not JSON", 150, 200, 0.5),
+        TooManyRejected: ("flights", 3, 180, "not JSON", 150, 200, 0.5, "flights -n data"),
         InvalidSpec: (["spec.s3: is missing"],),
     }
     error = kind(*arguments.get(kind, ("the bucket does not exist: create it",)))

@@ -8,6 +8,7 @@ import pytest
 
 from sink_job.api.errors import DataError, TooManyRejected
 from sink_job.api.parser import parse_sink
+from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.rejections import check_rejected_share, log_rejected, raise_data_errors
 from sink_job.ledger.state import PartitionState
@@ -17,6 +18,12 @@ from tests.unit.api.manifests import document
 TP = TopicPartition("flights", 0)
 STATE = PartitionState.start(0)
 SINK = parse_sink(document({"metadata": {"name": "orders", "namespace": "data"}}))
+
+
+def tolerating(share: float) -> Sink:
+    """A sink with this `errors.deadLetters.maxShare`."""
+    errors = {"tolerance": "All", "deadLetters": {"maxShare": share}}
+    return parse_sink(document({"metadata": {"name": "orders", "namespace": "data"}, "spec.errors": errors}))
 
 
 def rejected(offsets: range) -> TaskResult:
@@ -90,22 +97,24 @@ def counted(*, written: int, rejected: int, ignored: int = 0) -> TaskResult:
     ],
 )
 def test_a_smaller_share_of_rejected_records_is_tolerated(result: TaskResult) -> None:
-    check_rejected_share({TP: result}, 0.5)
+    check_rejected_share({TP: result}, tolerating(0.5))
 
 
 def test_a_share_of_1_tolerates_every_record() -> None:
-    check_rejected_share({TP: counted(written=0, rejected=100_000)}, 1.0)
+    check_rejected_share({TP: counted(written=0, rejected=100_000)}, tolerating(1.0))
 
 
 def test_a_larger_share_of_rejected_records_is_an_error_with_the_first_one() -> None:
     others = {TopicPartition("flights", n): counted(written=1_000, rejected=100) for n in (1, 2)}
     with pytest.raises(TooManyRejected) as error:
-        check_rejected_share({**others, TP: counted(written=99, rejected=101)}, 0.5)
+        check_rejected_share({**others, TP: counted(written=99, rejected=101)}, tolerating(0.5))
     assert (error.value.topic, error.value.partition, error.value.offset) == ("flights", 0, 7)
     assert str(error.value) == (
         "flights-0: 101 of 200 records of the round (50%) were rejected, more than spec.errors.deadLetters.maxShare "
         "(0.5) allows. The first one is at offset 7: bad 7. Nothing of the round was recorded. Fix the producer or "
-        "spec.format / spec.partitioner. If these records may be left out, set spec.errors.deadLetters.maxShare: 1"
+        "spec.format / spec.partitioner. If these records may be left out, set spec.errors.deadLetters.maxShare: 1. To "
+        "pass over this record alone: kubectl s3sink skip orders -n data flights-0@7, or spec.errors.skip: [{topic: "
+        "flights, partition: 0, offset: 7}]"
     )
 
 
@@ -114,12 +123,12 @@ def test_null_values_that_are_kept_are_no_rejected_records(caplog: pytest.LogCap
     with caplog.at_level(logging.WARNING):
         log_rejected({TP: kept})
     assert caplog.messages == []
-    check_rejected_share({TP: kept}, 0.1)
+    check_rejected_share({TP: kept}, tolerating(0.1))
 
 
 def test_rejected_records_beside_kept_null_values_count_alone() -> None:
     counts = TaskCounters(records=100, rejected=600, kept_nulls=500, dead_letters=600)
     result = TaskResult(STATE, counts, rejected=rejected(range(100)).rejected)
-    check_rejected_share({TP: result}, 0.5)
+    check_rejected_share({TP: result}, tolerating(0.5))
     with pytest.raises(TooManyRejected, match="100 of 700"):
-        check_rejected_share({TP: result}, 0.1)
+        check_rejected_share({TP: result}, tolerating(0.1))

@@ -65,9 +65,10 @@ def round_schemas(s3: MemoryS3, client: Registry | None = None, **formats: Any) 
     return RoundSchemas(sink, context, store, ROOT)
 
 
-def result(*ids: str, observed: SampledValues | None = None) -> TaskResult:
+def result(*ids: str, observed: SampledValues | None = None, end: int = 0) -> TaskResult:
+    """The task ended before the record `end`, which has the first of the ids."""
     unresolved = tuple(("log", each) for each in ids)
-    return TaskResult(PartitionState.start(0), TaskCounters(), unresolved=unresolved, observed=observed)
+    return TaskResult(PartitionState.start(end), TaskCounters(), unresolved=unresolved, observed=observed)
 
 
 def test_a_sink_without_schemas_knows_none_and_resolves_nothing() -> None:
@@ -103,6 +104,35 @@ def test_an_id_that_the_registry_does_not_know_ends_the_driver() -> None:
     one = round_schemas(MemoryS3(), Registry(), converter="Avro", registry=REGISTRY)
     with pytest.raises(SchemaNotFound, match="100"):
         one.resolve({TP: result("100")})
+
+
+def test_the_error_names_the_record_and_the_command_that_skips_it() -> None:
+    one = round_schemas(MemoryS3(), Registry(), converter="Avro", registry=REGISTRY)
+    with pytest.raises(SchemaNotFound) as raised:
+        one.resolve({OTHER: result("7", end=3), TP: result("100", "101", end=42)})
+    assert "does not know the schema id 100 of the record at log-0 offset 42 and 1 other id, also" in str(raised.value)
+    assert str(raised.value).endswith(
+        "To pass over this record alone: kubectl s3sink skip log -n default log-0@42, or spec.errors.skip: [{topic: "
+        "log, partition: 0, offset: 42}]"
+    )
+
+
+def test_records_before_the_one_with_an_unknown_id_are_written_first() -> None:
+    """The tasks report the ids of later records, too."""
+    registry = Registry()
+    one = round_schemas(MemoryS3(), registry, converter="Avro", registry=REGISTRY)
+    one.resolve({TP: result("7", "100", "8")})
+    assert one.known() == KnownSchemas({"log": frozenset({"7", "8"})}, {})
+    assert registry.asked.count("100") == 1
+    with pytest.raises(SchemaNotFound, match="of the record at log-0 offset 5, also"):
+        one.resolve({TP: result("100", end=5)})
+
+
+def test_an_unknown_id_behind_an_inferred_schema_has_no_known_offset() -> None:
+    one = round_schemas(MemoryS3(), Registry(), converter="Avro", registry=REGISTRY)
+    with pytest.raises(SchemaNotFound, match="of a record of log-0, also") as raised:
+        one.resolve({TP: result(INFERRED_ID, "100", end=5)})
+    assert "kubectl s3sink skip" not in str(raised.value)
 
 
 def test_with_reject_the_records_of_an_unknown_id_are_rejected_with_the_reason() -> None:
