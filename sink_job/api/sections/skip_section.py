@@ -24,6 +24,7 @@ MAX_PARTITION: Final = 2**31 - 1
 MAX_OFFSET: Final = 2**53 - 1
 
 _SEPARATORS: Final = re.compile(r"[\s,]+")
+_MAX_DIGITS: Final = 20
 _FORM: Final = "is not topic-partition@offset, such as flights-0@42"
 
 
@@ -74,20 +75,24 @@ def as_text(records: list[dict[str, Any]]) -> str:
 
 def _record(word: str) -> tuple[TopicPartition, int]:
     place, at, offset = word.rpartition("@")
-    try:
-        tp = TopicPartition.parse(place)
-    except ValueError:
-        raise ValueError(f"{in_a_line(word)} {_FORM}") from None
-    if not (at and offset.isascii() and offset.isdigit()):
+    topic, hyphen, partition = place.rpartition("-")
+    numbers = partition, offset
+    if not (topic and hyphen and at and all(each.isascii() and each.isdigit() for each in numbers)):
         raise ValueError(f"{in_a_line(word)} {_FORM}")
+    tp = TopicPartition(topic, _number(partition))
     try:
         check_topic(tp.topic)
     except ValueError as error:
         raise ValueError(f"the topic of {in_a_line(word)} {error}") from None
-    for number, name, most in ((tp.partition, "partition", MAX_PARTITION), (int(offset[:20]), "offset", MAX_OFFSET)):
+    for number, name, most in ((tp.partition, "partition", MAX_PARTITION), (_number(offset), "offset", MAX_OFFSET)):
         if number > most:
             raise ValueError(f"the {name} of {in_a_line(word)} is above {most}")
-    return tp, int(offset)
+    return tp, _number(offset)
+
+
+def _number(digits: str) -> int:
+    """The number, or one that is too large: Python converts no text of thousands of digits."""
+    return int(digits.lstrip("0")[:_MAX_DIGITS] or "0")
 
 
 def with_records(spec: Any, text: str) -> Any:

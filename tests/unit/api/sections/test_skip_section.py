@@ -83,11 +83,17 @@ def test_a_manifest_without_the_section_gets_it_from_the_annotation() -> None:
         ),
         ("flights-2147483648@1", "the partition of flights-2147483648@1 is above 2147483647"),
         (f"flights-0@{2**53}", f"the offset of flights-0@{2**53} is above {2**53 - 1}"),
+        (f"f-0@{'0' * 20}{2**53}", f"the offset of f-0@{'0' * 20}{2**53} is above {2**53 - 1}"),
+        (f"f-{'9' * 5_000}@1", f"the partition of f-{'9' * 77}… is above {2**31 - 1}"),
         (7, "is not a text: write it in quotes, such as flights-0@42"),
     ],
 )
 def test_an_invalid_annotation_is_an_error_of_the_manifest(text: object, error: str) -> None:
     assert errors_of(annotated(text)) == [f"{ANNOTATION}: {error}"]
+
+
+def test_zeros_before_a_number_have_no_meaning() -> None:
+    assert parse_records(f"flights-{'0' * 5_000}1@{'0' * 5_000}42") == [record(partition=1)]
 
 
 def test_the_annotation_and_the_list_have_at_most_a_thousand_records_together() -> None:
