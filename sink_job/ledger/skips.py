@@ -12,7 +12,7 @@ from sink_job.ledger.state import LedgerState, PartitionState
 
 NOT_READ = "the sink does not read this topic-partition"
 PASSED = (
-    "the sink has read this offset before: the record is in an object or was dropped, or the offset is before the "
+    "the sink has passed this offset: its record is in an object or was dropped, it has no record, or it is before the "
     "start of the sink"
 )
 

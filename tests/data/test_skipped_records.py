@@ -158,10 +158,14 @@ def test_a_skipped_record_is_no_dead_letter_also_after_a_rebuild(
     assert (verdict.findings, verdict.skipped, verdict.dead_letters) == ((), 2, 4)
 
 
-def test_an_offset_without_a_record_is_passed_and_not_listed(sink_fixture: SinkFixture) -> None:
+def test_an_offset_without_a_record_is_passed_and_then_reported(sink_fixture: SinkFixture) -> None:
     log = SyntheticLog(records=9, gaps=frozenset({4}))
-    sink_fixture.run(log, ALL, flush_size=100, **skipping(4))
+    driver = sink_fixture.driver(log, ALL, flush_size=100, **skipping(4))
+    driver.run()
     expect(sink_fixture, log, [])
+    report = driver.progress.report().skips
+    assert report is not None
+    assert [(each.offset, "it has no record" in each.reason) for each in report.records_without_effect] == [(4, True)]
 
 
 KILLED = SyntheticLog(records=9, value_bytes=1_500_000)
