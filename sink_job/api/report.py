@@ -149,6 +149,9 @@ class Totals(ReportModel):
     skipped: Annotated[Count, Field(description="Records passed over by errors.skip.")] = 0
     dropped: Annotated[Count, Field(description="Invalid records, dropped by tolerance: All.")] = 0
     dead_letters: Annotated[Count, Field(description="Invalid records in dead-letter objects, open ones included.")] = 0
+    null_dead_letters: Annotated[
+        Count, Field(description="Records without value in dead-letter objects (nullValues), also counted in ignored.")
+    ] = 0
     dropped_properties: Annotated[
         Count, Field(description="Properties that the schema of their value lacks, dropped by unknownFields: Drop.")
     ] = 0

@@ -153,5 +153,13 @@ def _total(report: VerifyReport) -> str:
     one = "one object" if all(p.generation == 1 for p in ps) else "one object of its generation"
     return (
         f"OK: every record up to the committed offsets is in exactly {one}: "
-        f"{objects:,} objects with {records:,} records ({size(sum(p.bytes for p in ps))}){rest}"
+        f"{objects:,} objects with {records:,} records{_dead_letters(ps)} ({size(sum(p.bytes for p in ps))}){rest}"
     )
+
+
+def _dead_letters(ps: Sequence[PartitionResult]) -> str:
+    """The number of dead letters and of their objects, which are among all objects."""
+    count, objects = sum(p.dead_letters for p in ps), sum(p.dead_letter_objects for p in ps)
+    if not count:
+        return ""
+    return f" and {count:,} dead letters, which are in {f'{objects:,} of the objects' if objects else 'their topic'}"

@@ -52,6 +52,7 @@ class _Counts:
         totals.skipped += sum(c.skipped for c in counts)
         totals.dropped += sum(c.rejected - c.dead_letters for c in counts)
         totals.dead_letters += sum(c.dead_letters - c.kept_nulls for c in counts)
+        totals.null_dead_letters += sum(c.kept_nulls for c in counts)
         totals.dropped_properties += sum(c.dropped_properties for c in counts)
         totals.retries += sum(c.retries for c in counts)
         for c in counts:

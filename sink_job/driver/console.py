@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -93,8 +93,7 @@ class LiveConsole:
             f"{report.memory.open_objects:,} open",
             f"last publish {published}",
         ]
-        counts = ((totals.dropped, "dropped"), (totals.dead_letters, "dead letters"), (totals.retries, "S3 retries"))
-        problems = [f"{n:,} {what}" for n, what in counts if n]
+        problems = [f"{n:,} {what}" for n, what in (*_rejected_counts(totals), (totals.retries, "S3 retries")) if n]
         text = Text("  ".join(words))
         return text.append("  " + "  ".join(problems), style="yellow") if problems else text
 
@@ -162,9 +161,12 @@ def _changes(report: Report, logged: Report) -> str:
 
 
 def _rejected(report: Report) -> str:
-    totals = report.totals
-    counts = ((totals.dropped, "dropped"), (totals.dead_letters, "dead letters"))
-    return "".join(f", {n:,} {what}" for n, what in counts if n)
+    return "".join(f", {n:,} {what}" for n, what in _rejected_counts(report.totals) if n)
+
+
+def _rejected_counts(totals: Totals) -> Sequence[tuple[int, str]]:
+    """Dead letters as `verify` counts them: with the null values among them."""
+    return (totals.dropped, "dropped"), (totals.dead_letters + totals.null_dead_letters, "dead letters")
 
 
 def _open_and_lag(report: Report) -> str:

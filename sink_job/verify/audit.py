@@ -117,6 +117,7 @@ class _PartitionAudit:
         visible = [o for o in self.objects if o.key not in absent and o.key not in self.bucket.mismatched]
         unpublished = [o for o in self.objects if o.key in self.unpublished]
         group, end = kafka.group.get(self.tp), kafka.ends.get(self.tp)
+        lasting = [o for o in visible if not is_temporary(o.path, o.key)]
         findings = [
             *self._objects_in_bucket(),
             *self._rotation_ranges(),
@@ -131,9 +132,9 @@ class _PartitionAudit:
             start=self.start,
             committed=committable,
             next=state.next,
-            objects=len([o for o in visible if not is_temporary(o.path, o.key)]),
+            objects=len(lasting),
             records=total_checksum([o for o in visible if o.path != DEAD_LETTERS]).count,
-            bytes=sum(o.bytes for o in visible if not is_temporary(o.path, o.key)),
+            bytes=sum(o.bytes for o in lasting),
             pending_records=total_checksum(state.open).count + total_checksum(unpublished).count,
             gaps=sum(r.gaps.count for r in self.rotations) + self._recent_gaps() + total_checksum(self.lost).count,
             end=end,
@@ -149,6 +150,7 @@ class _PartitionAudit:
             skipped=len(self._skipped()),
             dead_letters=total_checksum([o for o in visible if o.path == DEAD_LETTERS]).count,
             removed=sum(o.key in self.bucket.removed for o in self.objects),
+            dead_letter_objects=sum(o.path == DEAD_LETTERS for o in lasting),
         )
 
     def _recent_gaps(self) -> int:

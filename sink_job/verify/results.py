@@ -78,12 +78,13 @@ class PartitionResult(msgspec.Struct, frozen=True, rename="camel"):
 
     Without `findings` each offset from `start` (the sink's start offset, inclusive) to `committed` (exclusive) is in a
     visible object or a gap. `next` is the next offset to read.
-    `objects`, `records` and `bytes` count visible objects; `dead_letters` are the records in dead-letter objects, which
-    `records` leaves out. `pending_records` counts records in open and invisible objects. `gaps` counts the offsets
-    below `next` without a record in an object: control records, and aborted, compacted, dropped, skipped and lost
-    records. `lost` counts the lost ones among them: Kafka had deleted them when their object had to be rebuilt
-    (`onDataLoss: Continue`), and `skipped` those of `errors.skip`. Each `generation` (from 1) has results of its own;
-    those of an ended generation cover it up to its end.
+    `objects`, `records` and `bytes` count visible objects, `dead_letter_objects` those of them with dead letters;
+    `dead_letters` are their records and those in the dead-letter topic, which `records` leaves out. `pending_records`
+    counts records in open and invisible objects. `gaps` counts the offsets below `next` without a record in an object:
+    control records, and aborted, compacted, dropped, skipped and lost records. `lost` counts the lost ones among them:
+    Kafka had deleted them when their object had to be rebuilt (`onDataLoss: Continue`), and `skipped` those of
+    `errors.skip`. Each `generation` (from 1) has results of its own; those of an ended generation cover it up to its
+    end.
     `end` (Kafka's log end offset) and `group` (the committed offset) are None if Kafka does not have them. `compared`
     is None if nothing was compared with Kafka's records. `removed` are objects that a lifecycle rule has removed on
     purpose; `objects`, `records` and `bytes` leave them out.
@@ -109,6 +110,7 @@ class PartitionResult(msgspec.Struct, frozen=True, rename="camel"):
     skipped: int = 0
     dead_letters: int = 0
     removed: int = 0
+    dead_letter_objects: int = 0
 
     @property
     def topic_partition(self) -> TopicPartition:

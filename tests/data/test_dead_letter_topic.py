@@ -425,3 +425,4 @@ def test_a_new_generation_produces_its_rejected_records_again(sink_fixture: Sink
     assert not [each.key for each in sink_fixture.s3.list("") if "/dead-letters/" in each.key]
     results = sink_fixture.verify(LOG, **named)
     assert [(each.generation, each.dead_letters, each.findings) for each in results] == [(2, 4, ()), (1, 4, ())]
+    assert [each.dead_letter_objects for each in results] == [0, 0]

@@ -157,6 +157,7 @@ def test_verify_compares_dead_letters_with_kafka_and_counts_them(sink_fixture: S
     assert (verdict.records, verdict.dead_letters, verdict.gaps) == (26, 12, 2)
     assert verdict.compared is not None
     assert verdict.compared.objects == verdict.objects
+    assert verdict.dead_letter_objects == len(dead_letters(sink_fixture)) < verdict.objects
 
 
 def test_verify_finds_a_changed_dead_letter(sink_fixture: SinkFixture) -> None:

@@ -71,6 +71,19 @@ def test_the_table_has_plain_columns_in_a_pipe(capsys: pytest.CaptureFixture[str
     )
 
 
+@pytest.mark.parametrize(
+    ("objects", "where"),
+    [(2, "which are in 4 of the objects"), (0, "which are in their topic")],
+    ids=["objects", "topic"],
+)
+def test_the_total_has_the_dead_letters_and_their_objects(
+    objects: int, where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = msgspec.structs.replace(result(), dead_letters=30, dead_letter_objects=objects)
+    lines = shown(of(one, one), capsys)
+    assert f"20 objects with 1,980 records and 60 dead letters, {where} (246.9 kB); 14 more" in lines[-1]
+
+
 def test_findings_have_their_offsets_and_the_last_line_repeats_the_first(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(of(result(0), result(1, DIFFERS, MISSING)), capsys)
     assert lines[2].endswith("FAILED at 1,200")

@@ -102,6 +102,7 @@ def test_null_values_that_are_dead_letters_count_as_ignored_records(tracker: Pro
     tracker.round_completed({TP: result}, commits, started=NOW, recorded=NOW, ended=NOW)
     totals = tracker.report().totals
     assert (totals.records, totals.dead_letters, totals.ignored, totals.dropped) == (5, 3, 4, 0)
+    assert totals.null_dead_letters == 4
 
 
 def test_the_time_of_the_last_publication_is_not_that_of_a_round_without_one(tracker: Progress) -> None:

@@ -137,6 +137,12 @@ def test_dead_letters_are_in_the_summary_and_in_log_lines(make_report: MakeRepor
     assert "0 objects published, 1,200 dead letters, 2 still open" in console.summary(report)
 
 
+def test_null_values_among_the_dead_letters_are_counted_as_verify_counts_them(make_report: MakeReport) -> None:
+    totals = Totals(dead_letters=3, null_dead_letters=4, ignored=4)
+    assert "0 objects published, 7 dead letters, " in console.summary(make_report(totals=totals))
+    assert "7 dead letters" in shown(make_report(totals=totals))
+
+
 @pytest.mark.parametrize(
     ("number", "text"), [(0, "0"), (949.6, "950"), (45_200, "45.2 k"), (1_200_000, "1.2 M")], ids=str
 )
