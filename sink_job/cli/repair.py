@@ -56,8 +56,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="append",
         default=[],
         dest="keys",
-        help="repair only the object with this key; its whole content is compared with the recorded checksum; "
-        "repeatable",
+        help="repair only the object with this key, or s3://BUCKET/KEY; its whole content is compared with the "
+        "recorded checksum; repeatable",
     )
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and write nothing")
     parser.add_argument(
@@ -78,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints what was restored; returns 0, or 5 if objects are not restorable. Raises the SinkError that ended the
     command."""
     sink = read_sink(args.manifest)
+    args.keys = [key.removeprefix(f"s3://{sink.spec.s3.bucket}/") for key in args.keys]
     if args.accept_loss:
         raise ConfigurationError(
             "--accept-loss is not supported: this version of s3sink restores objects with exactly the recorded bytes, "

@@ -16,6 +16,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.driver.console import duration, known, size
 from sink_job.json.typed.field_list import FieldType, field_list_lines
 from sink_job.ledger.state import LedgerState, OpenObject, committable_offsets
+from sink_job.records.batch import DEAD_LETTERS
 
 SHOWN_PATHS = 3
 MAX_CONSISTENT_READS = 5
@@ -236,7 +237,8 @@ def _row(p: PartitionStatus, now: int) -> Sequence[str]:
         known(p.open.count),
         "" if p.open.bytes is None else size(p.open.bytes),
         "" if p.open.oldest is None else duration(now - p.open.oldest),
-        ", ".join(p.open.paths) + (" …" if 0 < len(p.open.paths) < p.open.count else ""),
+        ", ".join("(dead letters)" if path == DEAD_LETTERS else path for path in p.open.paths)
+        + (" …" if 0 < len(p.open.paths) < p.open.count else ""),
     )
 
 

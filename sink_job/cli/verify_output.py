@@ -10,7 +10,7 @@ import msgspec
 from sink_job.api.errors import DataLoss
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.driver.console import known, size
-from sink_job.verify.results import Finding, PartitionResult
+from sink_job.verify.results import Finding, FindingType, PartitionResult
 
 MAX_SHOWN = 20
 """Maximum number of findings of a topic-partition in the table. JSON contains all."""
@@ -131,6 +131,7 @@ def _lines(report: VerifyReport) -> Iterator[str]:
             yield f"FAILED: {p.topic_partition} offset {finding.offset}: {finding.message}{where} [{finding.type}]"
         if len(p.findings) > MAX_SHOWN:
             yield f"FAILED: {p.topic_partition}: {len(p.findings) - MAX_SHOWN:,} more findings; -o json lists all"
+    yield from _how_to_repair(report)
     for p in report.partitions:
         for note in p.notes:
             yield f"note: {p.topic_partition}: {note}"
@@ -139,6 +140,17 @@ def _lines(report: VerifyReport) -> Iterator[str]:
     if report.foreign:
         yield f"note: {report.foreign:,} objects under the topic prefixes were not written by this sink"
     yield _total(report)
+
+
+def _how_to_repair(report: VerifyReport) -> Iterator[str]:
+    found = {finding.type for _, finding in report.findings}
+    if found & {FindingType.OBJECT_MISSING, FindingType.OBJECT_MISMATCH}:
+        yield (
+            "note: s3sink repair SINK.yaml restores missing and changed objects, also those that readers have moved "
+            "away; --dry-run shows which"
+        )
+    if FindingType.RECORD_MISMATCH in found:
+        yield "note: s3sink repair SINK.yaml --key KEY compares all bytes of an object with the ledger, and restores it"
 
 
 def _total(report: VerifyReport) -> str:

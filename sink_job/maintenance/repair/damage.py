@@ -58,8 +58,8 @@ def suspects(evidence: Evidence, bucket: str, keys: Collection[str] = ()) -> Sus
         pending += sum(1 for key in audit.state.pending if key in state.mismatched)
     if unknown := sorted(set(keys) - {s.o.key for s in found} - {k for _, b in audits for k in b.removed}):
         raise ConfigurationError(
-            f"--key {unknown[0]}: the ledger of this sink lists no visible object s3://{bucket}/{unknown[0]}. The key "
-            "is that of an object, without the bucket, as in the output of s3sink verify"
+            f"--key {unknown[0]}: the ledger of this sink lists no visible object s3://{bucket}/{unknown[0]}. It is "
+            "the key of an object of this bucket, or its URL s3://…, as in the output of s3sink verify"
         )
     found.sort(key=lambda s: (s.o.topic_partition, s.o.first, s.o.key))
     return Suspects(tuple(found), removed, pending)

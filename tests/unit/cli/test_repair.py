@@ -83,9 +83,23 @@ def test_named_objects_and_the_copies_of_their_damaged_bytes(
         0,
         "default.log: would delete 1 copies of damaged bytes (7 B)\n",
     )
+    assert run(capsys, sink_file, "--discard-damaged", "--dry-run", "--key", f"s3://archive/{KEYS[0]}") == (
+        0,
+        "default.log: would delete 0 copies of damaged bytes (0 B)\n",
+    )
     code, text = run(capsys, sink_file, "--discard-damaged", "-o", "json")
     assert json.loads(text) == {"sinkId": "default.log", "dryRun": False, "copies": 1, "bytes": 7}
     assert [key for key in sink_fixture.s3.objects if "/repair/" in key] == []
+
+
+def test_a_key_can_be_the_url_that_verify_prints(
+    accesses: list[str], sink_fixture: MemorySinkFixture, sink_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = sink_fixture.offsets()
+    sink_fixture.s3.put(KEYS[1], b"damaged")
+    code, text = run(capsys, sink_file, "--key", f"s3://archive/{KEYS[1]}")
+    assert (code, text.splitlines()[-1]) == (0, "default.log: 1 objects restored")
+    assert sink_fixture.offsets() == right
 
 
 def test_objects_removed_before_a_time_are_left_alone(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from sink_job.api.parser import load_sink
@@ -84,6 +85,18 @@ def test_the_table_shows_offsets_lag_and_the_first_open_paths(state: LedgerState
     assert lines[0] == "default.flights  record 7  last round 3 s ago  1 objects being published  lag 1,020"
     assert words(lines[2]) == "TOPIC-PARTITION COMMITTED NEXT END LAG OPEN BYTES AGE PATHS"
     assert words(lines[3]) == "flights-0 90 100 1,100 1,010 5 5.0 kB 1 min 0 s hour=00, hour=01, hour=02 …"
+
+
+def test_the_open_object_of_dead_letters_has_no_path(state: LedgerState) -> None:
+    open_ = (open_object("hour=00"), open_object("/dead-letters"))
+    state = msgspec.structs.replace(
+        state,
+        partitions={
+            **state.partitions,
+            "flights-0": msgspec.structs.replace(state.partitions["flights-0"], open=open_),
+        },
+    )
+    assert words(status_output.as_table(status_of(state)).splitlines()[3]).endswith("hour=00, (dead letters)")
 
 
 def test_the_committed_offset_excludes_an_unpublished_object(state: LedgerState) -> None:

@@ -87,12 +87,30 @@ def test_the_total_has_the_dead_letters_and_their_objects(
 def test_findings_have_their_offsets_and_the_last_line_repeats_the_first(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(of(result(0), result(1, DIFFERS, MISSING)), capsys)
     assert lines[2].endswith("FAILED at 1,200")
-    assert lines[-3:] == [
+    assert lines[-4:-2] == [
         "FAILED: flights-1 offset 1200: an object with different content exists there [ObjectMismatch]",
         "FAILED: flights-1 offset 1500: the object of offsets 1500 to 1599 is not in the bucket "
         "(s3://b/topics/t/k.json) [ObjectMissing]",
-        "FAILED: 1 of 2 topic-partitions; first finding: flights-1 offset 1200",
     ]
+    assert lines[-1] == "FAILED: 1 of 2 topic-partitions; first finding: flights-1 offset 1200"
+
+
+@pytest.mark.parametrize(
+    ("finding", "commands"),
+    [
+        (FindingType.OBJECT_MISSING, ["s3sink repair SINK.yaml restores"]),
+        (FindingType.OBJECT_MISMATCH, ["s3sink repair SINK.yaml restores"]),
+        (FindingType.RECORD_MISMATCH, ["s3sink repair SINK.yaml --key"]),
+        (FindingType.DUPLICATE_OFFSETS, []),
+    ],
+)
+def test_findings_that_repair_restores_name_the_command(
+    finding: FindingType, commands: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = shown(of(result(0, Finding(finding, 3, "…"))), capsys)
+    found = [line for line in lines if "s3sink repair" in line]
+    assert len(found) == len(commands)
+    assert all(command in line for command, line in zip(commands, found, strict=True))
 
 
 def test_the_number_of_printed_findings_is_limited(capsys: pytest.CaptureFixture[str]) -> None:
