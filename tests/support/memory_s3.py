@@ -92,6 +92,7 @@ class MemoryS3:
 
     def _store(self, key: str, body: bytes) -> _Stored:
         self.objects[key] = _Stored(body, _etag(body), self._change())
+        self.tags.pop(key, None)
         if self.keeps_history:
             self.history.setdefault(key, []).append(self.objects[key])
         return self.objects[key]

@@ -65,6 +65,12 @@ def suspects(evidence: Evidence, bucket: str, keys: Collection[str] = ()) -> Sus
     return Suspects(tuple(found), removed, pending)
 
 
+def published(evidence: Evidence, keys: Collection[str]) -> Iterator[ClosedObject]:
+    """The acknowledged objects with these keys."""
+    audits = [*evidence.ended, (evidence.current, evidence.bucket)]
+    return (o for audit, state in audits for o in _published(audit, state) if o.key in keys)
+
+
 def _published(audit: GenerationAudit, state: BucketState) -> Iterator[ClosedObject]:
     """The acknowledged objects that have to be in the bucket."""
     return (o for o in audit.published if o.key not in state.replaced and not is_temporary(o.path, o.key))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sink_job.api.errors import ConfigurationError, TransientError, UnsupportedStore
 from sink_job.ledger.state import ClosedObject
 from sink_job.ledger.store import Ledger
-from sink_job.maintenance.repair.damage import Suspect, Suspects, suspects
+from sink_job.maintenance.repair.damage import Suspect, Suspects, published, suspects
 from sink_job.maintenance.repair.inspection import StoredState, inspect
 from sink_job.maintenance.repair.kafka_source import KafkaReader, KafkaSource
 from sink_job.maintenance.repair.kept_bytes import kept
@@ -115,13 +115,16 @@ class Repairer:
                 self._finish(suspect.o, RepairOutcome.NOT_RESTORABLE, message=reason)
 
     def _repair(self, damaged: Sequence[Suspect]) -> None:
-        """Restores the objects. Uploads of runs that were killed are aborted first."""
+        """Restores the objects. Uploads of runs that were killed are aborted first; their objects get the tags with
+        offsets, which come after the completion."""
         unfinished = self._marks.unfinished()
         left = [s for s in damaged if not self._not_mine(s)]
         keys = {s.o.key for s in left}
         if not keys | unfinished.keys and not unfinished.expired:
             return
         self._marks.abort_uploads(keys | unfinished.keys, self._state.uploads())
+        for o in published(self._source.evidence, unfinished.keys - keys):
+            self._s3.tag_offsets(o.key, o.first, o.last, o.offsets.count)
         if left:
             self._marks.write(keys)
         for _ in range(MAX_ATTEMPTS):

@@ -265,6 +265,25 @@ def test_a_command_killed_at_any_request_can_be_repeated(
     assert tried > 20
 
 
+def test_after_a_killed_command_the_next_one_puts_the_tags_with_offsets(sink: RepairFixture) -> None:
+    sink.sink.s3.has_offset_tags = True
+    delete(sink)
+    killed_before_tags = False
+
+    def kill() -> None:
+        raise Killed
+
+    for _ in at_each_request(sink, kill):
+        sink.sink.s3.tags.clear()
+        with pytest.raises(Killed):
+            sink.repair()
+        killed_before_tags |= FIRST in sink.sink.s3.objects and FIRST not in sink.sink.s3.tags
+        with sink.sink.faults(lambda call, key: None):
+            sink.repair()
+        assert sink.sink.s3.tags == {FIRST: (0, 4, 5)}
+    assert killed_before_tags
+
+
 @pytest.mark.parametrize("damage", [delete, truncate])
 def test_two_commands_at_once_leave_the_recorded_bytes(
     sink: RepairFixture, damage: Callable[[RepairFixture], None]
