@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, Field, StrictInt
+from pydantic import AfterValidator, Field, StrictInt, model_validator
 
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.field_errors import FieldError, in_a_line
@@ -37,6 +37,13 @@ class SkipSpec(SpecModel):
     """The partition."""
     offset: Annotated[StrictInt, description(example=42, ge=0, le=MAX_OFFSET)]
     """The offset of the record."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_no_text(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            raise ValueError("is a text, the form of the annotation: write {topic: …, partition: …, offset: …}")
+        return value
 
     @property
     def topic_partition(self) -> TopicPartition:

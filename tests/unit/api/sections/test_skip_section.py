@@ -54,6 +54,12 @@ def test_a_record_has_the_bounds_of_kafka(fields: dict[str, Any], error: str) ->
     assert spec_errors({HERE: [record(**fields)]}) == [error]
 
 
+def test_a_record_in_the_form_of_the_annotation_is_rejected_with_the_form_of_the_list() -> None:
+    assert spec_errors({HERE: ["flights-0@42"]}) == [
+        f"{HERE}[0]: flights-0@42 is a text, the form of the annotation: write {{topic: …, partition: …, offset: …}}"
+    ]
+
+
 def test_there_are_at_most_a_thousand_records() -> None:
     many = [record(offset=n) for n in range(1_001)]
     assert len(accepted({HERE: many[1:]}).spec.errors.skip) == 1_000
