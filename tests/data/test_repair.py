@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,22 @@ def test_objects_with_schemas_of_a_registry_are_restored_without_the_registry(
     assert {o.key: o.outcome for o in report.objects} == dict.fromkeys(right, RepairOutcome.RESTORED)
     assert (sink_fixture.contents(), sink_fixture.etags()) == (right, etags)
     assert findings(deep(sink_fixture, log, **given)) == []
+
+
+def test_objects_of_a_schema_that_the_ledger_no_longer_has_name_the_command_that_deletes_it(
+    sink_fixture: SinkFixture,
+) -> None:
+    log = SchemaLog(records=21)
+    with schema_registry() as server:
+        seed(server, log)
+        run(sink_fixture, log, CAUGHT_UP, server.url)
+        given = settings(log, server.url)
+    sink_fixture.s3.delete([*sink_fixture.keys(), f"{ROOT}schemas/log/1.json", f"{ROOT}schemas/log/2.json"])
+    without_cache = replace(sink_fixture, settings=replace(sink_fixture.settings, max_connections=3))
+    report = repair(without_cache, log, **given)
+    assert report.exit_code == 5
+    assert all("deleted (s3sink forget-schema)" in o.message for o in report.objects)
+    assert sink_fixture.orphans() == []
 
 
 def test_an_object_of_an_ended_generation_is_restored(plain: SinkFixture) -> None:

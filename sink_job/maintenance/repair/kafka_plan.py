@@ -73,8 +73,9 @@ def reason_not_selected(missing: MissingRecords) -> str:
             f"{installed}. Run this command with the recorded versions"
         )
     return (
-        f"Kafka holds other records at its offsets: {found:,} belong to it now, {expected:,} did. Was the topic "
-        "created again, or is this another version of s3sink?"
+        f"of the records that Kafka holds at its offsets {found:,} belong to it now, {expected:,} did. Was the topic "
+        "created again, was the ledger's copy of a schema deleted (s3sink forget-schema), or is this another version "
+        "of s3sink?"
     )
 
 
