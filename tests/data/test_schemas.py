@@ -224,6 +224,20 @@ def test_an_unknown_id_ends_the_sink_and_drops_no_record(
     expect_verified(sink_fixture, WITH_UNKNOWN, **given)
 
 
+def test_a_record_with_an_unknown_id_can_be_skipped_alone(
+    sink_fixture: SinkFixture, registry: SchemaRegistryServer, quick: None
+) -> None:
+    """Each fourth record has such an id."""
+    for offset in range(3, 24, 4):
+        listed = [{"topic": "log", "partition": 0, "offset": each} for each in range(3, offset, 4)]
+        with pytest.raises(SchemaNotFound, match=rf"kubectl s3sink skip log -n default log-0@{offset},"):
+            run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, errors={"skip": listed})
+    all_ = {"skip": [{"topic": "log", "partition": 0, "offset": each} for each in range(3, 24, 4)]}
+    run(sink_fixture, WITH_UNKNOWN, CAUGHT_UP, registry.url, errors=all_)
+    expect_records(sink_fixture, WITH_UNKNOWN, without=frozenset(range(3, 24, 4)))
+    expect_verified(sink_fixture, WITH_UNKNOWN, errors=all_)
+
+
 def test_an_id_that_a_replica_of_the_registry_does_not_know_yet_drops_no_record(
     sink_fixture: SinkFixture, registry: SchemaRegistryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
