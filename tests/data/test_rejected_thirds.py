@@ -88,7 +88,7 @@ def given_for(log: LargeLog) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("converter", ConverterType)
-def test_objects_dead_letters_and_gaps_add_up(sink_fixture: SinkFixture, converter: ConverterType) -> None:
+def test_objects_and_dead_letters_of_each_converter_add_up(sink_fixture: SinkFixture, converter: ConverterType) -> None:
     log = log_of(converter, written=converter, rejected_every=3)
     given = given_for(log)
     driver = sink_fixture.driver(log, ALL, context={"registry": schemas_of(log, None)}, **given)
