@@ -1,5 +1,5 @@
-"""The effective settings of a sink and where each comes from: its spec, the annotation with records to skip, or the
-defaults of the operator. Pure."""
+"""The effective settings of a sink and where each comes from: its spec, its annotations, or the defaults of the
+operator. Pure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from s3sink_operator.kubectl.formatting import format_table
 from s3sink_operator.kubectl.view import stale_reason, status_of
 from s3sink_operator.nesting import too_deep
 from s3sink_operator.types import Json, annotation
+from sink_job.api.enums import DesiredState
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.parser import parse_sink
 from sink_job.api.rules.reserved_properties import redacted
@@ -22,6 +23,7 @@ from sink_job.api.spec import Sink
 OF_SPEC: Final = "spec"
 OF_OPERATOR: Final = "operator"
 OF_ANNOTATION: Final = "annotation"
+_STATE: Final = "spec.state"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +37,8 @@ class Setting:
 
 def settings_of(sink: Json) -> list[Setting]:
     """The settings that differ from the defaults of this version, by field. Those of the operator are in the status.
-    The records of the annotation are those that the spec does not list.
+    The records to skip of an annotation are those that the spec does not list; a state in one overrides that of the
+    spec.
 
     Raises InvalidSpec for an invalid spec, also for one that is nested too deeply.
     """
@@ -50,7 +53,11 @@ def settings_of(sink: Json) -> list[Setting]:
     ]
     listed = {each.field for each in found}
     found += [each for each in _explicit(sink) if each.field not in listed]
-    found += _of_annotation(sink)
+    found += _skips_of_annotation(sink)
+    requested = annotation(sink, names.STATE_ANNOTATION)
+    if requested in [each.value for each in DesiredState]:
+        found = [each for each in found if each.field != _STATE]
+        found.append(Setting(field=_STATE, value=requested, source=OF_ANNOTATION))
     applied = status_of(sink).applied_defaults or ()
     found += [Setting(field=each.field, value=each.value, source=OF_OPERATOR) for each in applied]
     return sorted(found, key=lambda each: each.field)
@@ -66,7 +73,7 @@ def _explicit(sink: Json) -> Iterator[Setting]:
             yield Setting(field=path_text(("spec", *path)), value=shown(path, value), source=OF_SPEC)
 
 
-def _of_annotation(sink: Json) -> Iterator[Setting]:
+def _skips_of_annotation(sink: Json) -> Iterator[Setting]:
     """The records to skip that the annotation adds to those of the spec; none if it is invalid."""
     text, path = annotation(sink, names.SKIP_ANNOTATION), ("spec", "errors", "skip")
     if text is None or invalid_skips(sink) is not None:

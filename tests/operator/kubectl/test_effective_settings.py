@@ -69,3 +69,14 @@ def test_explain_reports_an_annotation_that_is_ignored(text: str) -> None:
     assert effective_settings.explanation(sink).endswith(
         "The annotation s3sink.io/skip is ignored: flights is not topic-partition@offset, such as flights-0@42."
     )
+
+
+@pytest.mark.parametrize(("text", "shown"), [("Running", ("Running", "annotation")), ("Halted", ("Paused", "spec"))])
+def test_explain_shows_the_state_of_the_annotation_in_the_place_of_that_of_the_spec(
+    text: str, shown: tuple[str, str]
+) -> None:
+    sink = skipping("flights-0@7")
+    sink["spec"]["state"] = "Paused"
+    sink["metadata"]["annotations"] = {names.STATE_ANNOTATION: text}
+    settings = effective_settings.settings_of(sink)
+    assert [(each.value, each.source) for each in settings if each.field == "spec.state"] == [shown]
