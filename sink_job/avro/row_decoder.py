@@ -39,17 +39,21 @@ class DatumReader:
 
     def read(self, data: bytes) -> object:
         """The value of a datum. Raises ValueError with the reason if `data` is not one datum of the type."""
+        value, end = self.read_at(data, 0)
+        if end != len(data):
+            raise ValueError(f"the value has {len(data) - end} bytes after its Avro data")
+        return value
+
+    def read_at(self, data: bytes, at: int) -> tuple[object, int]:
+        """The value of the datum that begins at `at`, and the position after it. Raises ValueError with the reason."""
         try:
-            value, end = self._read(data, 0)
+            return self._read(data, at)
         except (IndexError, struct.error):
             raise ValueError(f"the value ends within its Avro data, after {len(data)} bytes") from None
         except RecursionError:
             raise ValueError(VALUE_TOO_DEEP) from None
         except ValueError as error:
             raise ValueError(f"the value is not valid Avro data: {error}") from None
-        if end != len(data):
-            raise ValueError(f"the value has {len(data) - end} bytes after its Avro data")
-        return value
 
 
 def _read_int(data: bytes, at: int) -> tuple[object, int]:

@@ -1,17 +1,12 @@
 """The content of Avro and Parquet objects, compared record by record.
 
 The bytes of a block depend on the version of a library, so a block is decoded and not encoded again.
-
-fastavro.block_reader does not read Avro objects here. It needs a file that it can seek in, and it trusts lengths: a
-damaged length of a snappy block ends the process, because memory for it is allocated first.
 """
 
 from __future__ import annotations
 
-import bz2
 import io
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -20,26 +15,21 @@ import pyarrow.parquet as pq
 
 from sink_job.api.enums import OutputFormat
 from sink_job.api.sections.format_section import FormatSpec
-from sink_job.arrow.varints import MAX_BYTES, read_varint, signed
-from sink_job.avro.container import MAGIC, SYNC_BYTES, sync_marker
+from sink_job.avro.container import sync_marker
 from sink_job.avro.from_connect import avro_schema
 from sink_job.codecs.containers import datum_settings
 from sink_job.connect.field_ids import FieldIds
 from sink_job.connect.schema import Schema
 from sink_job.formats.block_rows import BlockRows, lengths_of
-from sink_job.formats.compression import Uncompressed, zstd
+from sink_job.formats.compression import Uncompressed
 from sink_job.parquet.table_reader import ParquetTableReader
 from sink_job.parquet.types import FIELD_ID
 from sink_job.s3 import Head, NotFound, PreconditionFailed, S3Client
+from sink_job.verify.avro_blocks import DAMAGED_SYNC, AvroBlockReader
 from sink_job.verify.object_content import MORE, Difference, ObjectContent, difference_of
 from sink_job.verify.object_reader import ObjectReader, ObjectUnreadable
 from sink_job.writer.row_slices import RowSlice
 
-MAX_BLOCK: Final = 1 << 31
-SNAPPY_RATIO: Final = 32
-"""Snappy's content is at most 21.3 times as long as the data: 64 bytes for 3 (format_description.txt)."""
-_SNAPPY_LENGTH: Final = 5
-"""The maximum length of the uncompressed length of a block."""
 PARQUET_BATCH: Final = 4096
 """Records of a Parquet object that are decoded together."""
 
@@ -58,7 +48,7 @@ class AvroContent:
     """An Avro object container file. The datums of its blocks are compared byte by byte."""
 
     def __init__(self, reader: ObjectReader, key: str, schema: str) -> None:
-        self._reader = reader
+        self._reader = AvroBlockReader(reader)
         self._sync = sync_marker(key)
         self._schema = schema
         self._blocks = self._read_blocks()
@@ -87,63 +77,16 @@ class AvroContent:
         return data[:size]
 
     def _read_blocks(self) -> Iterator[bytes]:
-        decompress = _DECOMPRESS[self._read_header()]
-        while (count := self._long(at_end=True)) is not None:
-            self._counted += count
-            data = self._exactly(self._size())
-            try:
-                content = decompress(data)
-            except _DAMAGED as error:
-                raise ObjectUnreadable(f"a block of the object is damaged: {error}") from error
-            self._check_sync()
-            yield content
-
-    def _read_header(self) -> str:
-        """The codec. Raises ObjectUnreadable if this is not the header of the object."""
-        if self._exactly(len(MAGIC)) != MAGIC:
-            raise ObjectUnreadable("the object is not an Avro object container file")
-        metadata: dict[str, bytes] = {}
-        while count := self._size():
-            for _ in range(count):
-                name = self._exactly(self._size()).decode(errors="replace")
-                metadata[name] = self._exactly(self._size())
-        if "avro.codec" not in metadata:  # s3sink always writes it
+        header = self._reader.header()
+        if header.codec is None:  # s3sink always writes it
             raise ObjectUnreadable("the header of the object has no avro.codec")
-        codec = metadata["avro.codec"].decode(errors="replace")
-        if codec not in _DECOMPRESS:
-            raise ObjectUnreadable(f"the object has the unknown Avro codec {codec}")
-        if metadata.get("avro.schema") != self._schema.encode():
+        if header.schema != self._schema.encode():
             raise ObjectUnreadable("the object has another Avro schema than its records")
-        self._check_sync()
-        return codec
-
-    def _check_sync(self) -> None:
-        if self._exactly(SYNC_BYTES) != self._sync:
-            raise ObjectUnreadable("a sync marker of the object is damaged")
-
-    def _size(self) -> int:
-        size = self._long()
-        if size is None or not 0 <= size < MAX_BLOCK:
-            raise ObjectUnreadable("a length in the object is damaged")
-        return size
-
-    def _long(self, *, at_end: bool = False) -> int | None:
-        """The next long. `at_end`: None at the end of the object."""
-        data = b""
-        while not data or data[-1] >= 0x80:
-            byte = self._reader.read(1)
-            if not byte and at_end and not data:
-                return None
-            if not byte or len(data) == MAX_BYTES:
-                raise ObjectUnreadable("the object ends within a block, or a length in it is damaged")
-            data += byte
-        return signed(read_varint(data, 0)[0])
-
-    def _exactly(self, size: int) -> bytes:
-        data = self._reader.read(size)
-        if len(data) < size:
-            raise ObjectUnreadable("the object ends within a block")
-        return data
+        if header.sync != self._sync:
+            raise ObjectUnreadable(DAMAGED_SYNC)
+        for count, content in self._reader.blocks():
+            self._counted += count
+            yield content
 
 
 class ParquetContent:
@@ -256,29 +199,3 @@ class ObjectFile(io.RawIOBase):
 
     def seekable(self) -> bool:
         return True
-
-
-_DAMAGED: Final[tuple[type[Exception], ...]] = (ValueError, OSError, EOFError, zlib.error, zstd.ZstdError)
-
-
-def _snappy(data: bytes) -> bytes:
-    """Raises ValueError if the checksum does not match."""
-    try:
-        size, _ = read_varint(data, 0, _SNAPPY_LENGTH)
-    except (ValueError, IndexError):
-        size = -1
-    if not 0 <= size <= SNAPPY_RATIO * len(data):
-        raise ValueError("its uncompressed length is damaged")
-    content: bytes = pa.Codec("snappy").decompress(data[:-4], size, asbytes=True)
-    if zlib.crc32(content).to_bytes(4, "big") != data[-4:]:
-        raise ValueError("its checksum does not match")
-    return content
-
-
-_DECOMPRESS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
-    "null": bytes,
-    "deflate": lambda data: zlib.decompress(data, -zlib.MAX_WBITS),
-    "snappy": _snappy,
-    "zstandard": zstd.decompress,
-    "bzip2": bz2.decompress,
-}
