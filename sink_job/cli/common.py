@@ -33,8 +33,10 @@ exit codes:
    2  invalid manifest or command line
    3  fenced: another driver has claimed this sink
    4  data error: a record cannot be written, and errors.tolerance is None
-   5  data loss: Kafka has deleted records that are not in S3 yet
-   6  object conflict: an object with different content already exists
+   5  data loss: Kafka has deleted records that are not in S3 yet;
+      compare: the sink lacks records
+   6  object conflict: an object with different content already exists;
+      compare: keys or records differ
    7  configuration error: for example bucket, topic or secret not found,
       access denied, ownership conflict, unreadable ledger file
    8  convert: settings mean something else, or are left out

@@ -20,6 +20,7 @@ from sink_job.cli.common import EXIT_CODES, report_failure
 COMMANDS: Final = {
     "run": "copy topics to S3, in the foreground, on local Spark",
     "verify": "verify that every record is in exactly one object",
+    "compare": "compare the objects with those of another writer, such as a connector",
     "repair": "restore missing and damaged objects",
     "status": "show committed offsets, lag and open objects",
     "reset-offsets": "start from other offsets, in a new generation of the ledger",
@@ -35,6 +36,7 @@ COMMANDS: Final = {
 
 _MODULES: Final = {
     "operator": ("s3sink_operator.cli", "operator"),
+    "compare": ("sink_job.cli.compare.command", "job"),
     "reset-offsets": ("sink_job.cli.reset_offsets", "job"),
     "discard-open": ("sink_job.cli.discard_open", "job"),
     "forget-schema": ("sink_job.cli.forget_schema", "job"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -68,13 +68,23 @@ def show(report: VerifyReport) -> None:
         header.insert(at, "REMOVED")
         for row, p in zip(rows, report.partitions, strict=True):
             row.insert(at, known(p.removed))
+    show_table(header, rows, [bool(p.findings) for p in report.partitions], _lines(report))
+
+
+def show_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], failed: Sequence[bool], lines: Iterable[str]
+) -> None:
+    """Prints a table whose last column is the result, and the lines after it: with colours on a terminal. `failed`: the
+    rows whose result is not good."""
     if sys.stdout.isatty():
-        _show_rich(header, rows, report)
+        _show_rich(header, rows, failed, lines)
     else:
-        print("\n".join([*_plain(header, rows), *_lines(report)]))
+        print("\n".join([*_plain(header, rows), *lines]))
 
 
-def _show_rich(header: Sequence[str], rows: Sequence[Sequence[str]], report: VerifyReport) -> None:
+def _show_rich(
+    header: Sequence[str], rows: Sequence[Sequence[str]], failed: Sequence[bool], lines: Iterable[str]
+) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -83,11 +93,11 @@ def _show_rich(header: Sequence[str], rows: Sequence[Sequence[str]], report: Ver
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for number, title in enumerate(header):
         table.add_column(title, justify="left" if number in (0, len(header) - 1) else "right", no_wrap=number == 0)
-    for row, result in zip(rows, report.partitions, strict=True):
-        table.add_row(*row[:-1], Text(row[-1], style="red" if result.findings else "green"))
+    for row, is_failed in zip(rows, failed, strict=True):
+        table.add_row(*row[:-1], Text(row[-1], style="red" if is_failed else "green"))
     console.print(table)
-    for line in _lines(report):
-        console.print(Text(line, style="red" if line.startswith("FAILED") else ""))
+    for line in lines:
+        console.print(Text(line, style="red" if line.startswith(("FAILED", "MISSING", "DIFFERENT")) else ""))
 
 
 def _is_deep(report: VerifyReport) -> bool:

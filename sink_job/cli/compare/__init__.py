@@ -1,0 +1,1 @@
+"""`s3sink compare`: the command and its output."""
