@@ -39,7 +39,8 @@ exit codes:
       compare: keys or records differ
    7  configuration error: for example bucket, topic or secret not found,
       access denied, ownership conflict, unreadable ledger file
-   8  convert: settings mean something else, or are left out
+   8  convert: settings mean something else, or are left out;
+      ddl: the table lacks something
    9  convert: the connector cannot be converted
   11  too many executors failed (in a cluster)
   75  transient error, safe to retry: Kafka, S3 or the network did not

@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "simulate": "show which objects given records would produce; without Kafka, S3 or Spark",
     "plan": "show what the settings would do to the live topics; writes nothing",
     "convert": "convert the configuration of a Kafka Connect S3 sink to a manifest",
+    "ddl": "print the statement that creates a table over the objects",
     "operator": "run the Kubernetes operator for S3Sinks",
 }
 """The commands with their help. Each is a module with `add_parser(subparsers)` and `run(args) -> exit code`."""

@@ -58,6 +58,24 @@ class ConfluentRegistry(RestRegistry[SchemaRegistryClient]):
             version=self._version(schema_id, subject, schema) if subject else None,
         )
 
+    def latest(self, topic: str) -> RegisteredSchema | None:
+        """The newest schema of the values of `topic`; None if its subject has none, or is not named by the topic."""
+        subject = subject_of(self.settings.subjects, topic, "", "")
+        if subject is None:
+            return None
+
+        def request(client: SchemaRegistryClient) -> tuple[int, int, Schema]:
+            found = client.get_latest_version(subject)
+            return _number(found.schema_id), _number(found.version), _complete(found.schema)
+
+        answer = self._requests.send(f"the newest version of subject {subject}", request, absent=_UNREGISTERED)
+        if answer is None:
+            return None
+        number, version, schema = answer
+        references = self._references(str(number), schema)
+        language = schema.schema_type or "AVRO"
+        return RegisteredSchema(str(number), language, schema.schema_str or "", references, subject, version)
+
     def _schema(self, schema_id: str) -> Schema | None:
         if not _NUMBER.fullmatch(schema_id):
             return self._schema_of_guid(schema_id)

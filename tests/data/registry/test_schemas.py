@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import sink_job.s3
 from devtools.schema_registry.server import SchemaRegistryServer
 from sink_job.api.enums import SubjectNameStrategy
 from sink_job.api.errors import ConfigurationError
+from sink_job.cli import main as cli
 from sink_job.connect.schema import RegisteredSchema, SchemaReference
 from sink_job.registry.clients.confluent import ConfluentRegistry
 from sink_job.registry.references import MAX_REFERENCES
+from tests.support.memory_s3 import MemoryS3
 from tests.support.registry import FLIGHT, FLIGHT_2, record, registry_client
+from tests.support.sink_fixture import manifest
 
 pytestmark = pytest.mark.data
 REFERRING = {
@@ -50,6 +56,36 @@ def test_the_version_counts_within_the_subject_of_the_topic(
 def test_a_schema_of_another_subject_has_no_version(server: SchemaRegistryServer, client: ConfluentRegistry) -> None:
     found = fetched(client, server.register("other-value", FLIGHT))
     assert (found.subject, found.version) == ("flights-value", None)
+
+
+def test_the_newest_schema_of_a_topic_is_that_of_its_subject(
+    server: SchemaRegistryServer, client: ConfluentRegistry
+) -> None:
+    assert client.latest("flights") is None
+    server.register("flights-value", FLIGHT)
+    second = server.register("flights-value", FLIGHT_2)
+    assert client.latest("flights") == RegisteredSchema(
+        str(second), "AVRO", json.dumps(FLIGHT_2), subject="flights-value", version=2
+    )
+    with registry_client(server, subjects=SubjectNameStrategy.RECORD_NAME) as other:
+        assert other.latest("flights") is None
+
+
+def test_the_columns_of_a_table_are_in_the_registry_before_the_first_object(
+    server: SchemaRegistryServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bucket: Any = MemoryS3()
+    monkeypatch.setattr(sink_job.s3, "connect", lambda settings: bucket)
+    path = tmp_path / "sink.yaml"
+    settings = {"converter": "Avro", "registry": {"url": [server.url]}}
+    path.write_text(manifest("archive", "http://127.0.0.1:9", flush_size=5, spec={"format": settings}))
+    assert cli.main(["ddl", str(path), "--dialect", "trino"]) == 7
+    assert "neither the ledger nor a registry has one" in capsys.readouterr().err
+    server.register("log-value", FLIGHT_2)
+    assert cli.main(["ddl", str(path), "--dialect", "trino"]) == 0
+    printed = capsys.readouterr().out
+    assert '"number" bigint' in printed
+    assert '"seats" bigint' in printed
 
 
 def test_a_deleted_version_still_counts(server: SchemaRegistryServer, client: ConfluentRegistry) -> None:

@@ -1,0 +1,1 @@
+"""The statements of the query engines: one module for those that share a syntax."""

@@ -1,0 +1,28 @@
+"""The statement of each dialect, with its comments."""
+
+from __future__ import annotations
+
+import pytest
+
+from sink_job.cli.ddl import DIALECTS
+from sink_job.ddl.statements import Dialect, statement_of
+from tests.unit.ddl.tables import json_table, table
+
+
+def test_the_command_has_all_dialects() -> None:
+    assert set(DIALECTS) == {*Dialect}
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_each_dialect_has_a_statement_below_its_comments(dialect: Dialect) -> None:
+    text, is_whole = statement_of(json_table(notes=("note",)), dialect)
+    lines = text.splitlines()
+    assert (lines[:2], is_whole) == (["-- flights: s3://lake/topics/flights/", "-- note"], True)
+    assert any(not line.startswith("--") for line in lines)
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_what_the_table_cannot_have_is_a_comment(dialect: Dialect) -> None:
+    text, is_whole = statement_of(table(gaps=("gap",)), dialect)
+    assert "-- NOT EXPRESSED: gap" in text
+    assert not is_whole
