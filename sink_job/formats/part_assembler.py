@@ -136,19 +136,22 @@ class PartAssembler:
 
         `rows`: the concatenated rows. `ends`: the end of each row (exclusive, ascending; the last is `len(rows)`).
         """
-        bounds = np.concatenate(([0], ends))
-        sizes = bounds + self._prefix_bytes * np.arange(len(bounds))  # up to the end of each row, with their prefixes
-        first, last = 0, len(ends)
+        prefix = self._prefix_bytes
+        sizes = ends + prefix * np.arange(1, len(ends) + 1) if prefix else ends  # up to the end of each row
+        row = start = size = 0  # the first row that is left, its position in `rows`, and the bytes before it
+        total = int(sizes[-1]) if len(sizes) else 0
         block_size = self._encoder.block_size
         goal, limit = (self._partial_block, block_size) if block_size else (self._blocks, self._part_size)
-        while sizes[first] < sizes[last]:
-            end = int(np.searchsorted(sizes[1:], sizes[first] + limit - goal.size)) + 1
-            goal.add(rows[bounds[first] : bounds[min(end, last)]], bounds[first : end + 1])
-            if end > last:
+        while size < total:
+            last = int(np.searchsorted(sizes, size + limit - goal.size))
+            if last == len(ends):
+                goal.add(rows[start:], ends[row:], start)
                 return
+            end = int(ends[last])
+            goal.add(rows[start:end], ends[row : last + 1], start)
             if block_size:
                 self._complete_block()
-            first = end
+            row, start, size = last + 1, end, int(sizes[last])
             yield from self._full_parts()
 
     def _complete_block(self) -> None:

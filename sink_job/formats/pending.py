@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from sink_job.arrow import columns as arrow_columns
-from sink_job.arrow.arrays import Bounds, Integers
-from sink_job.formats.block_rows import BlockRows, lengths_of
+from sink_job.arrow.arrays import Integers
+from sink_job.formats.block_rows import LENGTH, BlockRows, lengths_of
 from sink_job.formats.datum_rows import datums, with_lengths
 from sink_job.formats.spill_buffer import SpillPool
 
@@ -49,8 +51,8 @@ class Pending(Protocol):
 class PendingRows(Pending, Protocol):
     """Pending rows of a block."""
 
-    def add(self, rows: memoryview, bounds: Integers | Bounds) -> None:
-        """Adds rows, each between two adjacent ones of `bounds`; `rows` begins at the first and ends at the last."""
+    def add(self, rows: memoryview, ends: Integers, start: int) -> None:
+        """Adds rows, which begin at `start` of a larger buffer, and end at `ends` in it."""
         ...
 
     def take(self) -> BlockRows:
@@ -69,7 +71,7 @@ class PendingBytes:
     def size(self) -> int:
         return self.staged.size + self.buffer.size
 
-    def add(self, rows: memoryview, bounds: Integers | Bounds) -> None:
+    def add(self, rows: memoryview, ends: Integers, start: int) -> None:
         self.buffer.add(rows)
 
     def load(self) -> None:
@@ -104,15 +106,17 @@ class PendingDatums:
     def size(self) -> int:
         return self.staged.size + self._content.size + self._lengths.size
 
-    def add(self, rows: memoryview, bounds: Integers | Bounds) -> None:
+    def add(self, rows: memoryview, ends: Integers, start: int) -> None:
         self._content.add(rows)
-        self._lengths.add(lengths_of(bounds))
+        one = LENGTH.pack(len(rows)) if len(ends) == 1 else None  # often, with many open objects
+        self._lengths.add(one or lengths_of(np.concatenate(([start], ends))))
 
     def load(self) -> None:
         if self.staged.size:
             content, lengths = self._content.take(), self._lengths.take()
             for batch in datums(self.staged.load()):
-                self.add(memoryview(arrow_columns.text(batch)), arrow_columns.bounds(batch))
+                self._content.add(arrow_columns.text(batch))
+                self._lengths.add(lengths_of(arrow_columns.bounds(batch)))
             self.staged = NOTHING
             for chunk in content:
                 self._content.add(chunk)

@@ -26,8 +26,8 @@ def prefix(staged: bytes) -> StagedPrefix:
 
 
 def add(pending: PendingDatums, values: list[bytes]) -> None:
-    bounds = 7 + np.cumsum([0, *map(len, values)])  # those of an array are positions in a larger one
-    pending.add(memoryview(b"".join(values)), bounds)
+    start = 7  # rows of an array begin at a position in a larger one
+    pending.add(memoryview(b"".join(values)), start + np.cumsum([*map(len, values)], dtype=np.int64), start)
 
 
 def datums(rows: BlockRows) -> list[bytes]:
@@ -63,7 +63,7 @@ def test_new_datums_are_staged_after_their_lengths(staged: list[bytes], new: lis
 def test_bytes_are_taken_and_staged_as_they_came(staged: bytes, new: bytes) -> None:
     with SpillPool(1 << 20) as pool:
         one, other = (PendingBytes(pool, prefix(staged)) for _ in range(2))
-        one.add(memoryview(new), np.array([0, len(new)]))
+        one.add(memoryview(new), np.array([len(new)]), 0)
         other.buffer.add(new)
         assert one.size == len(staged + new)
         assert one.take_new() == new
