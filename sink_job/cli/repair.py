@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sink_job.api.errors import ConfigurationError
-from sink_job.cli.common import add_output, add_removed_before, add_sink, read_sink, secret_dirs
+from sink_job.cli.common import add_output, add_removed_before, add_sink, open_ledger_access, read_sink, secret_dirs
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
+    from sink_job.maintenance.repair.damage import Suspect
     from sink_job.maintenance.repair.kafka_source import KafkaReader
     from sink_job.maintenance.repair.results import RepairReport
     from sink_job.s3 import S3Settings
@@ -27,14 +27,17 @@ The sink may be running. Objects that are as recorded are not written.
 The bytes of a damaged object are first copied below the ledger's folder, and stay
 there until --discard-damaged. Objects that s3.expireAfter or --removed-before
 covers are left alone. Where the bytes cannot be restored, the command reports
-what is left and what would be lost, and changes nothing at this key.
+what is left and what would be lost, and changes nothing at this key. With --accept-loss
+it then claims the ledger, which fences and stops a running driver, and records
+these objects as lost: verify reports them as lost records, not as damage.
 """
 
 EXIT_CODES = """\
 exit codes:
    0  all objects are as recorded, or were restored; with --dry-run: a source was
       found for each damaged object
-   5  objects cannot be restored with the recorded bytes
+   5  objects cannot be restored with the recorded bytes, and their loss was not
+      accepted
    7  configuration error, no ledger, or a --key that the ledger does not list
    1, 2, 75  as for s3sink run: unexpected error, invalid manifest or command
       line, transient error; repeat the command
@@ -60,15 +63,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "recorded checksum; repeatable",
     )
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and write nothing")
-    parser.add_argument(
+    others = parser.add_mutually_exclusive_group()
+    others.add_argument(
         "--discard-damaged",
         action="store_true",
         help="delete the copies of damaged bytes, with --key those of these objects; repairs nothing",
     )
-    parser.add_argument(
+    others.add_argument(
         "--accept-loss",
         action="store_true",
-        help="not supported yet: to write an object without the records that Kafka no longer holds",
+        help="record objects that cannot be restored as lost; claims the ledger for it, and changes nothing at their "
+        "keys",
     )
     add_removed_before(parser)
     add_output(parser)
@@ -79,12 +84,6 @@ def run(args: argparse.Namespace) -> int:
     command."""
     sink = read_sink(args.manifest)
     args.keys = [key.removeprefix(f"s3://{sink.spec.s3.bucket}/") for key in args.keys]
-    if args.accept_loss:
-        raise ConfigurationError(
-            "--accept-loss is not supported: this version of s3sink restores objects with exactly the recorded bytes, "
-            "and changes nothing else. Run the command without it: it reports what is left and what would be lost. To "
-            "keep what is left, copy the object's records from Kafka elsewhere before they expire"
-        )
     secrets = secret_dirs(args, sink)
 
     from sink_job.cli import repair_output
@@ -121,6 +120,7 @@ def _repair(sink: Sink, settings: S3Settings, secrets: Mapping[str, Path], args:
     from sink_job.cli.kafka_access import kafka_access, shown_progress
     from sink_job.engine.in_process import InProcessEngine
     from sink_job.kafka.properties import KafkaProperties
+    from sink_job.maintenance.repair.accepted_loss import AcceptedLosses, accept_losses
     from sink_job.maintenance.repair.kafka_source import KafkaReader, KafkaSource
     from sink_job.maintenance.repair.repairer import Repairer, RepairRequest
     from sink_job.s3 import connect
@@ -148,6 +148,14 @@ def _repair(sink: Sink, settings: S3Settings, secrets: Mapping[str, Path], args:
         source = KafkaSource(
             s3=s3, settings=settings, evidence=evidence, errors=sink.spec.errors, now=s3.server_now_ms()
         )
-        request = RepairRequest(keys=frozenset(args.keys), dry_run=args.dry_run)
+
+        def accept_loss(lost: Sequence[Suspect]) -> AcceptedLosses:
+            return accept_losses(open_ledger_access(sink, secrets), evidence.current.state.generation, lost)
+
+        request = RepairRequest(
+            keys=frozenset(args.keys),
+            dry_run=args.dry_run,
+            accept_loss=accept_loss if args.accept_loss else None,
+        )
         repairer = Repairer(s3, source, uuid.uuid4().hex, connect=reader, request=request)
         return repairer.run(sink.sink_id)

@@ -38,6 +38,8 @@ def summary(report: RepairReport) -> str:
         else f"{counts[RepairOutcome.RESTORED]:,} objects restored"
     )
     lost = counts[RepairOutcome.NOT_RESTORABLE]
+    accepted = counts[RepairOutcome.LOSS_ACCEPTED]
+    done += f", {accepted:,} recorded as lost" if accepted else ""
     return f"{report.sink_id}: {done}" + (f", {lost:,} cannot be restored" if lost else "")
 
 
@@ -53,6 +55,11 @@ def _lines(report: RepairReport) -> Iterator[str]:
         )
     if report.removed:
         yield f"note: {report.removed:,} missing objects were removed on purpose and are left alone"
+    if report.accepted:
+        yield (
+            f"note: {report.accepted:,} missing or damaged objects were recorded as lost before (--accept-loss) and "
+            "are left alone; --key tries one of them again"
+        )
     for note in report.notes:
         yield f"note: {note}"
 
@@ -61,6 +68,8 @@ def _line(bucket: str, o: RepairedObject) -> str:
     where = f"{o.topic}-{o.partition} offset {o.first}: s3://{bucket}/{o.key}"
     if o.outcome is RepairOutcome.NOT_RESTORABLE:
         return f"NOT RESTORABLE: {where} ({o.damage}): {o.message}"
+    if o.outcome is RepairOutcome.LOSS_ACCEPTED:
+        return f"recorded as lost: {where} ({o.damage}): {o.message}"
     source = _SOURCES[o.source] if o.source is not None else ""
     verb = "can be restored" if o.outcome is RepairOutcome.RESTORABLE else "restored"
     return f"{verb} from {source}: {where} ({o.damage})"

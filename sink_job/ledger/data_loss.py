@@ -3,11 +3,14 @@
 A rebuilt object keeps the records that Kafka still holds, under the key of the first of them. No object contains the
 other records. One ledger record both reports them (`LostObject`) and lists the rebuilt object, so the step is atomic.
 `accepted` of the topic-partition does not change: objects and lost records together are all accepted records.
+
+A loss that a user accepts (`s3sink repair --accept-loss`) is a `LostObject`, too: with the key and all offsets of a
+published object, which stays listed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -44,6 +47,22 @@ def skip_deleted(p: PartitionState, held: int) -> PartitionState:
     """The partition with `held`, the first offset that Kafka holds, as the next offset to read. The skipped offsets
     were in no object; they are offset gaps of the rotation range."""
     return replace(p, rotation=replace(p.rotation, next=held, committable=p.committable if p.open else held))
+
+
+def accepted_losses(
+    published: Iterable[ClosedObject], lost: Sequence[LostObject]
+) -> Iterator[tuple[LostObject, ClosedObject]]:
+    """The losses that a user has accepted, each with its published object: the newest one with its key and all of its
+    offsets that was listed before. The other losses are of objects that were not visible yet."""
+    keys = {each.key for each in lost}
+    objects: dict[str, list[ClosedObject]] = {}
+    for o in published:
+        if o.key in keys:
+            objects.setdefault(o.key, []).append(o)
+    for each in lost:
+        listed = (o for o in objects.get(each.key, ()) if o.record < each.record and o.offsets == each.offsets)
+        if (newest := max(listed, key=lambda o: o.record, default=None)) is not None:
+            yield each, newest
 
 
 def lost_records(lost: Iterable[LostObject]) -> int:

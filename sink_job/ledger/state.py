@@ -184,6 +184,9 @@ class LostObject(msgspec.Struct, frozen=True, gc=False):
     `key`, `first` and `last` are those of the original object; `offsets` is the checksum of the lost offsets. The
     remaining records are in a closed or open object with the key of its first record. `record` is the number of the
     record that reports the loss.
+
+    A loss that a user has accepted has the key and all offsets of an object that was published
+    (`sink_job.ledger.data_loss.accepted_losses`).
     """
 
     topic: str

@@ -103,7 +103,7 @@ class _PartitionAudit:
         self.lost = sorted(lost, key=lambda each: each.first)
         self.bucket = bucket
         self.unpublished = unpublished
-        self.ended = generation.ended
+        self.audited = generation
         self.generation = generation.state.generation
         first_rotation = self.rotations[0].start if self.rotations else self.state.rotation_start
         self.start = generation.starts.get(tp, first_rotation)
@@ -118,6 +118,7 @@ class _PartitionAudit:
         unpublished = [o for o in self.objects if o.key in self.unpublished]
         group, end = kafka.group.get(self.tp), kafka.ends.get(self.tp)
         lasting = [o for o in visible if not is_temporary(o.path, o.key)]
+        lost = total_checksum(self.lost).count + total_checksum(self._accepted()).count
         findings = [
             *self._objects_in_bucket(),
             *self._rotation_ranges(),
@@ -136,17 +137,17 @@ class _PartitionAudit:
             records=total_checksum([o for o in visible if o.path != DEAD_LETTERS]).count,
             bytes=sum(o.bytes for o in lasting),
             pending_records=total_checksum(state.open).count + total_checksum(unpublished).count,
-            gaps=sum(r.gaps.count for r in self.rotations) + self._recent_gaps() + total_checksum(self.lost).count,
+            gaps=sum(r.gaps.count for r in self.rotations) + self._recent_gaps() + lost,
             end=end,
             group=group,
             notes=(
                 *self._loss_notes(),
                 *self._skip_notes(),
-                *(self._end_notes() if self.ended else self._notes(committable, group)),
+                *(self._end_notes() if self.audited.ended else self._notes(committable, group)),
             ),
             findings=tuple(sorted(findings, key=lambda finding: finding.offset)),
             generation=self.generation,
-            lost=total_checksum(self.lost).count,
+            lost=lost,
             skipped=len(self._skipped()),
             dead_letters=total_checksum([o for o in visible if o.path == DEAD_LETTERS]).count,
             removed=sum(o.key in self.bucket.removed for o in self.objects),
@@ -161,16 +162,17 @@ class _PartitionAudit:
 
     def _ended_open(self) -> bool:
         """Whether the generation ended with open objects and with later records that are in closed objects or lost."""
-        return self.ended and self.state.committable < self.state.next
+        return self.audited.ended and self.state.committable < self.state.next
 
     def _recently_lost(self) -> list[LostObject]:
         """The lost records since the last rotation range."""
         return [each for each in self.lost if each.first >= self.state.rotation_start]
 
     def _objects_in_bucket(self) -> Iterator[Finding]:
-        """Each listed object must be in the bucket, with the recorded size and checksum."""
+        """Each listed object must be in the bucket, with the recorded size and checksum, or its loss is accepted."""
+        accepted = {o.key for o in self._accepted()}
         for o in self.objects:
-            if o.key in self.bucket.replaced:
+            if o.key in self.bucket.replaced or o.key in accepted:
                 continue
             if o.key in self.bucket.mismatched:
                 difference = self.bucket.mismatched[o.key]
@@ -284,6 +286,17 @@ class _PartitionAudit:
                 f"{count:,} records between offsets {first} and {last} were lost: Kafka had deleted them when their "
                 "unpublished objects had to be rebuilt (onDataLoss: Continue)"
             )
+        if accepted := self._accepted():
+            yield (
+                f"{total_checksum(accepted).count:,} records of {len(accepted):,} objects are lost: they "
+                "are missing or damaged, and s3sink repair --accept-loss has recorded their loss. The first is "
+                f"{accepted[0].key} (offset {accepted[0].first})"
+            )
+
+    def _accepted(self) -> list[ClosedObject]:
+        """The missing and damaged objects whose loss a user has accepted."""
+        keys = self.audited.accepted & (self.bucket.missing | self.bucket.mismatched.keys())
+        return [o for o in self.objects if o.key in keys] if keys else []
 
     def _skipped(self) -> list[int]:
         """The offsets of the records that were passed over (`errors.skip`). They are in the gaps."""

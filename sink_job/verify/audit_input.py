@@ -49,8 +49,10 @@ class BucketState:
 class GenerationAudit:
     """The ledger's content for one generation.
 
-    `published` are all acknowledged objects, `rotations` all rotation ranges, `lost` all lost records. `starts` are the
-    start offsets of the partitions. `ended`: an offset reset has ended the generation, and `state` is its final state.
+    `published` are all acknowledged objects, `rotations` all rotation ranges, `lost` all lost records of objects that
+    were not visible. `starts` are the start offsets of the partitions. `ended`: an offset reset has ended the
+    generation, and `state` is its final state. `accepted` are the keys of published objects whose loss a user has
+    accepted: they count as lost while they are missing or damaged.
     """
 
     state: LedgerState
@@ -59,6 +61,7 @@ class GenerationAudit:
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     ended: bool = False
     lost: Sequence[LostObject] = ()
+    accepted: frozenset[str] = frozenset()
 
     @property
     def objects(self) -> list[ClosedObject]:

@@ -194,9 +194,10 @@ class _PartitionComparison:
 
 
 def _comparison(evidence: Evidence, result: PartitionResult) -> _PartitionComparison:
-    """The comparison of a topic-partition with all listed objects. Missing objects still account for their records, but
-    are not read."""
-    tp, missing = result.topic_partition, evidence.bucket.missing
+    """The comparison of a topic-partition with all listed objects. Missing objects, and damaged ones whose loss is
+    accepted, still account for their records, but are not read."""
+    tp, bucket = result.topic_partition, evidence.bucket
+    missing = bucket.missing | (evidence.current.accepted & bucket.mismatched.keys())
     closed = sorted((o for o in evidence.objects.values() if o.topic_partition == tp), key=lambda o: o.first)
     settings = closed[0].settings if closed else evidence.current.state.current_settings()
     comparison = _PartitionComparison(tp, closed, [_is_read(o, missing) for o in closed], settings)

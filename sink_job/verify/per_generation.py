@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from sink_job.api.sections.job_sections import KeySettings
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.ledger.data_loss import accepted_losses
 from sink_job.ledger.generations import generation_of
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, Record, RotationRange
 from sink_job.verify.audit_input import BucketState, GenerationAudit, UntrackedObject
@@ -29,6 +30,8 @@ def per_generation(
     """The ledger's content for each generation, the current one last. `claims` are all existing claims, in order."""
     resets = [claim for claim in claims if claim.reset is not None]
     numbers = [claim.number for claim in resets]
+    accepted = list(accepted_losses(objects, lost))
+    lost_unpublished = set(lost) - {each for each, _ in accepted}
     generations = []
     for generation in range(1, len(resets) + 2):
         ended = None if generation > len(resets) else resets[generation - 1].reset
@@ -47,7 +50,12 @@ def per_generation(
                 rotations=[r for r in rotations if generation_of(r.record, numbers) == generation],
                 starts=_starts(own_claims),
                 ended=ended is not None,
-                lost=[each for each in lost if generation_of(each.record, numbers) == generation],
+                lost=[
+                    each
+                    for each in lost
+                    if each in lost_unpublished and generation_of(each.record, numbers) == generation
+                ],
+                accepted=frozenset(o.key for _, o in accepted if generation_of(o.record, numbers) == generation),
             )
         )
     return generations

@@ -82,9 +82,9 @@ class PartitionResult(msgspec.Struct, frozen=True, rename="camel"):
     `dead_letters` are their records and those in the dead-letter topic, which `records` leaves out. `pending_records`
     counts records in open and invisible objects. `gaps` counts the offsets below `next` without a record in an object:
     control records, and aborted, compacted, dropped, skipped and lost records. `lost` counts the lost ones among them:
-    Kafka had deleted them when their object had to be rebuilt (`onDataLoss: Continue`), and `skipped` those of
-    `errors.skip`. Each `generation` (from 1) has results of its own; those of an ended generation cover it up to its
-    end.
+    Kafka had deleted them when their object had to be rebuilt (`onDataLoss: Continue`), or a user has accepted their
+    loss (`s3sink repair --accept-loss`). `skipped` are those of `errors.skip`. Each `generation` (from 1) has results
+    of its own; those of an ended generation cover it up to its end.
     `end` (Kafka's log end offset) and `group` (the committed offset) are None if Kafka does not have them. `compared`
     is None if nothing was compared with Kafka's records. `removed` are objects that a lifecycle rule has removed on
     purpose; `objects`, `records` and `bytes` leave them out.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,8 @@ from devtools.schema_registry.server import schema_registry
 from sink_job.api.enums import OutputFormat
 from sink_job.coordinator.context import StopCondition
 from sink_job.formats.compression import Zstd, zstd
+from sink_job.maintenance.repair.accepted_loss import AcceptedLosses, accept_losses
+from sink_job.maintenance.repair.damage import Suspect
 from sink_job.maintenance.repair.kafka_source import KafkaReader, KafkaSource
 from sink_job.maintenance.repair.repairer import Repairer, RepairRequest
 from sink_job.maintenance.repair.results import RepairOutcome, RepairReport, Source
@@ -69,8 +71,19 @@ def sink(request: pytest.FixtureRequest) -> SinkFixture:
     return fixture
 
 
-def repair(fixture: SinkFixture, log: SyntheticLog = LOG, keys: Collection[str] = (), **given: Any) -> RepairReport:
+def repair(
+    fixture: SinkFixture,
+    log: SyntheticLog = LOG,
+    keys: Collection[str] = (),
+    *,
+    accepts: bool = False,
+    **given: Any,
+) -> RepairReport:
     given = {**GIVEN, **given}
+
+    def accept_loss(lost: Sequence[Suspect]) -> AcceptedLosses:
+        return accept_losses(fixture.ledger_access(), source.evidence.current.state.generation, lost)
+
     spec = sink_of_text(manifest(fixture.bucket, fixture.endpoint, **given))
     source = KafkaSource(
         s3=fixture.s3,
@@ -80,7 +93,8 @@ def repair(fixture: SinkFixture, log: SyntheticLog = LOG, keys: Collection[str] 
         now=CLOCK_MS,
     )
     reader = KafkaReader(FileConsumerGroup(log, fixture.folder / "group.json"), InlineEngine(log))
-    repairer = Repairer(fixture.s3, source, uuid.uuid4().hex, connect=lambda: reader, request=RepairRequest(keys=keys))
+    request = RepairRequest(keys=keys, accept_loss=accept_loss if accepts else None)
+    repairer = Repairer(fixture.s3, source, uuid.uuid4().hex, connect=lambda: reader, request=request)
     return repairer.run(spec.sink_id)
 
 
@@ -170,6 +184,25 @@ def test_objects_are_restored_beside_a_running_sink(sink_fixture: SinkFixture) -
     assert driver.wait() == 0
     contents = sink_fixture.contents()
     assert {key: contents[key] for key in right if key in contents} == right
+    assert findings(deep(sink_fixture, whole, **given)) == []
+    assert sink_fixture.orphans() == []
+
+
+def test_an_accepted_loss_is_no_finding_of_a_deep_verification_beside_the_sink_that_continues(
+    sink_fixture: SinkFixture,
+) -> None:
+    given = {**GIVEN, "max_records": 2}
+    whole = SyntheticLog(records=60)
+    sink_fixture.run(SyntheticLog(records=25), CAUGHT_UP, **given)
+    overwrite(sink_fixture)
+    left = SyntheticLog(records=60, starts_at=5)
+    assert repair(sink_fixture, left, **given).exit_code == 5
+    report = repair(sink_fixture, left, accepts=True, **given)
+    assert [o.outcome for o in report.objects] == [RepairOutcome.LOSS_ACCEPTED]
+    assert findings(deep(sink_fixture, left, **given)) == []
+    sink_fixture.run(left, CAUGHT_UP, **given)
+    assert findings(deep(sink_fixture, left, **given)) == []
+    assert repair(sink_fixture, whole, keys=[FIRST], **given).exit_code == 0
     assert findings(deep(sink_fixture, whole, **given)) == []
     assert sink_fixture.orphans() == []
 

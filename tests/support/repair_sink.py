@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sink_job.api.sections.job_sections import ErrorsSpec
+from sink_job.maintenance.repair.accepted_loss import AcceptedLosses, accept_losses
+from sink_job.maintenance.repair.damage import Suspect
 from sink_job.maintenance.repair.kafka_source import KafkaReader, KafkaSource
 from sink_job.maintenance.repair.repairer import Repairer, RepairRequest
 from sink_job.maintenance.repair.results import RepairReport
@@ -58,16 +60,28 @@ class RepairFixture:
         return KafkaReader(FileConsumerGroup(log, self.sink.group), InlineEngine(log))
 
     def repair(
-        self, keys: Collection[str] = (), *, dry_run: bool = False, log: SyntheticLog | None = None, **given: Any
+        self,
+        keys: Collection[str] = (),
+        *,
+        dry_run: bool = False,
+        log: SyntheticLog | None = None,
+        accepts: bool = False,
+        **given: Any,
     ) -> RepairReport:
-        """Runs `repair`; `log` is what Kafka holds now."""
+        """Runs `repair`; `log` is what Kafka holds now. `accepts`: with --accept-loss."""
         s3: Any = self.sink.s3
+        evidence = self.evidence(log, **given)
+        generation = evidence.current.state.generation
+
+        def accept_loss(lost: Sequence[Suspect]) -> AcceptedLosses:
+            return accept_losses(self.sink.ledger_access(), generation, lost)
+
         repairer = Repairer(
             s3,
-            self.source(self.evidence(log, **given)),
+            self.source(evidence),
             uuid.uuid4().hex,
             connect=lambda: self.reader(log),
-            request=RepairRequest(keys=keys, dry_run=dry_run),
+            request=RepairRequest(keys=keys, dry_run=dry_run, accept_loss=accept_loss if accepts else None),
         )
         return repairer.run(self.sink.sink.sink_id)
 

@@ -28,23 +28,25 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Suspects:
-    """`removed` counts missing objects that a lifecycle rule has removed, `pending` those that a driver publishes."""
+    """`removed` counts missing objects that a lifecycle rule has removed, `pending` those that a driver publishes,
+    `accepted` missing and damaged ones whose loss was accepted."""
 
     objects: tuple[Suspect, ...]
     removed: int = 0
     pending: int = 0
+    accepted: int = 0
 
 
 def suspects(evidence: Evidence, bucket: str, keys: Collection[str] = ()) -> Suspects:
     """The objects that differ from the ledger, in the order of their topic-partitions and offsets. With `keys` those
-    objects instead, whatever the scanner has found: only their content decides.
+    objects instead, whatever the scanner has found and whether their loss was accepted: only their content decides.
 
     Raises ConfigurationError for a key that is not one of an acknowledged object.
     """
     audits = [*evidence.ended, (evidence.current, evidence.bucket)]
     newest: dict[str, int] = {o.key: audit.state.generation for audit, _ in audits for o in audit.objects}
     found: list[Suspect] = []
-    removed = pending = 0
+    removed = pending = accepted = 0
     for audit, state in audits:
         damaged = {*state.missing, *state.mismatched}
         for o in _published(audit, state):
@@ -52,6 +54,8 @@ def suspects(evidence: Evidence, bucket: str, keys: Collection[str] = ()) -> Sus
             if is_named or (not keys and o.key in damaged):
                 if o.key in state.removed:
                     removed += 1
+                elif not is_named and o.key in audit.accepted:
+                    accepted += 1
                 else:
                     generation = audit.state.generation
                     found.append(Suspect(o, generation, newest[o.key] > generation))
@@ -62,7 +66,7 @@ def suspects(evidence: Evidence, bucket: str, keys: Collection[str] = ()) -> Sus
             "the key of an object of this bucket, or its URL s3://…, as in the output of s3sink verify"
         )
     found.sort(key=lambda s: (s.o.topic_partition, s.o.first, s.o.key))
-    return Suspects(tuple(found), removed, pending)
+    return Suspects(tuple(found), removed, pending, accepted)
 
 
 def published(evidence: Evidence, keys: Collection[str]) -> Iterator[ClosedObject]:

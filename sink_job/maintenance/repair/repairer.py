@@ -1,5 +1,5 @@
 """`s3sink repair`: restores missing and damaged objects. The sink may be running: no claim is needed, because no object
-gets other bytes than the ledger records (docs/adr/0050).
+gets other bytes than the ledger records (docs/adr/0050). To record losses, the ledger is claimed.
 
 For each object: what is at its key is compared with the ledger; its recorded bytes are uploaded from an older version,
 else from Kafka; the upload is completed on the condition that the key is as it was read. A condition that fails, or an
@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from sink_job.api.errors import ConfigurationError, TransientError, UnsupportedStore
-from sink_job.ledger.state import ClosedObject
 from sink_job.ledger.store import Ledger
+from sink_job.maintenance.repair.accepted_loss import AcceptedLosses
 from sink_job.maintenance.repair.damage import Suspect, Suspects, published, suspects
 from sink_job.maintenance.repair.inspection import StoredState, inspect
 from sink_job.maintenance.repair.kafka_source import KafkaReader, KafkaSource
 from sink_job.maintenance.repair.kept_bytes import kept
 from sink_job.maintenance.repair.replacement import RecordedBytes, complete
-from sink_job.maintenance.repair.results import RepairedObject, RepairOutcome, RepairReport, Source
+from sink_job.maintenance.repair.results import RepairOutcome, RepairReport, RepairResults, Source
 from sink_job.maintenance.repair.run_marks import FOLDER, RunMarks
 from sink_job.maintenance.repair.version_source import VersionSource
 from sink_job.s3 import S3Client, S3Outcome, probe_replacement
@@ -31,11 +31,13 @@ MAX_ATTEMPTS = 5
 @dataclass(frozen=True, kw_only=True)
 class RepairRequest:
     """What to repair. `keys`: only these objects. With `dry_run` nothing is written. `probes`: the store is tried
-    before the first damaged object is replaced."""
+    before the first damaged object is replaced. `accept_loss` claims the ledger and records that objects are lost; None
+    if losses are not accepted."""
 
     keys: Collection[str] = ()
     dry_run: bool = False
     probes: bool = True
+    accept_loss: Callable[[Sequence[Suspect]], AcceptedLosses] | None = None
 
 
 class Repairer:
@@ -61,8 +63,7 @@ class Repairer:
         self._state = source.evidence.current.state
         self._connect = connect
         self._request = request
-        self._done: dict[str, RepairedObject] = {}
-        self._damage: dict[str, tuple[str, str | None]] = {}
+        self._results = RepairResults()
         self._probed = not request.probes
         self._rejected: ConfigurationError | None = None
 
@@ -76,6 +77,7 @@ class Repairer:
             self._plan(damaged)
         else:
             self._repair(damaged)
+            self._accept_losses()
         return self._report(sink_id, found)
 
     def _report(self, sink_id: str, found: Suspects) -> RepairReport:
@@ -83,36 +85,38 @@ class Repairer:
             sink_id=sink_id,
             bucket=self._s3.bucket,
             dry_run=self._request.dry_run,
-            objects=tuple(self._done[s.o.key] for s in found.objects if s.o.key in self._done),
+            objects=tuple(self._results.done[s.o.key] for s in found.objects if s.o.key in self._results.done),
             removed=found.removed,
             pending=found.pending,
             notes=() if self._versions.note is None else (self._versions.note,),
+            accepted=found.accepted,
+            record=self._results.record,
         )
 
     def _is_damaged(self, suspect: Suspect) -> bool:
         if suspect.replaced_by_later:
-            self._damage[suspect.o.key] = "a later generation has its own object at this key", None
+            self._results.damaged(suspect.o.key, "a later generation has its own object at this key")
             return True
         damage = inspect(self._s3, suspect.o).damage
         if damage is not None:
-            self._damage[suspect.o.key] = damage, None
+            self._results.damaged(suspect.o.key, damage)
         return damage is not None
 
     def _plan(self, damaged: Sequence[Suspect]) -> None:
         left = [s for s in damaged if not self._not_mine(s)]
         for suspect in left:
             if self._versions.holds(suspect.o):
-                self._finish(suspect.o, RepairOutcome.RESTORABLE, Source.VERSION)
-        left = [s for s in left if s.o.key not in self._done]
+                self._results.finish(suspect.o, RepairOutcome.RESTORABLE, Source.VERSION)
+        left = [s for s in left if s.o.key not in self._results.done]
         reasons = {}
         if left:
             reasons = self._source.reasons(self._connect().admin, left)
         for suspect in left:
             reason = reasons.get(suspect.o.key)
             if reason is None:
-                self._finish(suspect.o, RepairOutcome.RESTORABLE, Source.KAFKA)
+                self._results.finish(suspect.o, RepairOutcome.RESTORABLE, Source.KAFKA)
             else:
-                self._finish(suspect.o, RepairOutcome.NOT_RESTORABLE, message=reason)
+                self._results.finish(suspect.o, RepairOutcome.NOT_RESTORABLE, message=reason)
 
     def _repair(self, damaged: Sequence[Suspect]) -> None:
         """Restores the objects. Uploads of runs that were killed are aborted first; their objects get the tags with
@@ -140,7 +144,7 @@ class Repairer:
     def _not_mine(self, suspect: Suspect) -> bool:
         if suspect.replaced_by_later:
             message = "the object of the ended generation cannot be restored at this key. Nothing is to be done"
-            self._finish(suspect.o, RepairOutcome.NOT_RESTORABLE, message=message)
+            self._results.finish(suspect.o, RepairOutcome.NOT_RESTORABLE, message=message)
         return suspect.replaced_by_later
 
     def _attempt(self, todo: Sequence[Suspect]) -> list[Suspect]:
@@ -174,16 +178,22 @@ class Repairer:
                 elif not self._complete(suspect, stored, content, Source.KAFKA):
                     again.append(suspect)
             elif o.key in found.reasons:
-                self._finish(o, RepairOutcome.NOT_RESTORABLE, message=found.reasons[o.key])
+                self._results.finish(o, RepairOutcome.NOT_RESTORABLE, message=found.reasons[o.key])
+                self._results.lost.append(suspect)
             else:
                 again.append(suspect)
         return again
+
+    def _accept_losses(self) -> None:
+        """Records the objects without a source of their bytes as lost, if the request accepts it."""
+        if self._request.accept_loss is not None and self._results.lost:
+            self._results.accept(self._request.accept_loss(self._results.lost))
 
     def _inspected(self, suspect: Suspect) -> StoredState | None:
         """What is at the key; None if it is the recorded object, which another run has restored."""
         stored = inspect(self._s3, suspect.o)
         if stored.damage is None:
-            self._finish(suspect.o, RepairOutcome.RESTORED, Source.ANOTHER_RUN)
+            self._results.finish(suspect.o, RepairOutcome.RESTORED, Source.ANOTHER_RUN)
             return None
         return stored
 
@@ -197,18 +207,17 @@ class Repairer:
                 self._probed = True
         except UnsupportedStore as ignored:
             self._s3.abort(o.key, content.upload)
-            self._finish(o, RepairOutcome.NOT_RESTORABLE, message=str(ignored))
+            self._results.finish(o, RepairOutcome.NOT_RESTORABLE, message=str(ignored))
             return True
         except S3Outcome:  # another command has aborted the upload of the probe
             self._s3.abort(o.key, content.upload)
             return False
         replaced = complete(self._s3, self._ledger.root, o, stored, content)
         self._rejected = replaced.rejected
-        damage, before = self._damage[o.key]
-        self._damage[o.key] = damage, replaced.kept or before
+        self._results.kept(o.key, replaced.kept)
         if replaced.is_right:
             self._s3.tag_offsets(o.key, o.first, o.last, o.offsets.count)
-            self._finish(o, RepairOutcome.RESTORED, source)
+            self._results.finish(o, RepairOutcome.RESTORED, source)
         return replaced.is_right
 
     def _check_generation(self) -> None:
@@ -220,23 +229,6 @@ class Repairer:
                 f"{self._ledger.url}: an offset reset has started generation {self._state.generation} meanwhile. "
                 "Repeat this command: it examines the objects of the ended generation by the new state"
             )
-
-    def _finish(self, o: ClosedObject, outcome: RepairOutcome, source: Source | None = None, message: str = "") -> None:
-        damage, kept_at = self._damage[o.key]
-        self._done[o.key] = RepairedObject(
-            key=o.key,
-            topic=o.topic,
-            partition=o.partition,
-            first=o.first,
-            last=o.last,
-            records=o.offsets.count,
-            bytes=o.bytes,
-            damage=damage,
-            outcome=outcome,
-            source=source,
-            message=message,
-            kept=kept_at,
-        )
 
 
 def discard_damaged(s3: S3Client, root: str, keys: Collection[str] = (), *, dry_run: bool = False) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sink_job.cli import kafka_access
+from sink_job.cli import kafka_access, repair
 from sink_job.cli import main as cli
 from tests.support.memory_sink import PUBLISH_ALL, MemorySinkFixture
 from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog
@@ -119,12 +119,28 @@ def test_a_time_that_is_none_is_rejected(sink_file: str, capsys: pytest.CaptureF
     assert "'yesterday' is not a timestamp" in capsys.readouterr().err
 
 
-def test_accept_loss_is_not_supported_and_changes_nothing(
-    accesses: list[str], sink_fixture: MemorySinkFixture, sink_file: str, capsys: pytest.CaptureFixture[str]
+def test_accept_loss_records_what_cannot_be_restored_and_verify_reports_it_as_lost(
+    accesses: list[str],
+    sink_fixture: MemorySinkFixture,
+    sink_file: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sink_fixture.s3.delete(KEYS[:1])
-    before = dict(sink_fixture.s3.objects)
-    assert cli.main(["repair", sink_file, "--accept-loss"]) == 7
-    assert "--accept-loss is not supported" in capsys.readouterr().err
-    assert sink_fixture.s3.objects == before
-    assert accesses == []
+    sink_fixture.s3.delete(KEYS[:2])
+    monkeypatch.setitem(globals(), "LOG", SyntheticLog(records=12, starts_at=5))
+    monkeypatch.setattr(repair, "open_ledger_access", lambda *_, **__: sink_fixture.ledger_access())
+    code, text = run(capsys, sink_file)
+    assert (code, text.splitlines()[-1]) == (5, "default.log: 1 objects restored, 1 cannot be restored")
+    code, text = run(capsys, sink_file, "--accept-loss")
+    assert (code, text.splitlines()[-1]) == (0, "default.log: 0 objects restored, 1 recorded as lost")
+    assert f"recorded as lost: log-0 offset 0: s3://archive/{KEYS[0]} (it is not in the bucket): " in text
+    code, text = run(capsys, sink_file)
+    assert code == 0
+    assert "note: 1 missing or damaged objects were recorded as lost before (--accept-loss) and are left alone" in text
+
+
+def test_copies_cannot_be_discarded_beside_an_accepted_loss(sink_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(["repair", sink_file, "--accept-loss", "--discard-damaged"])
+    assert end.value.code == 2
+    assert "not allowed with argument" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from sink_job.ledger.data_loss import skip_deleted, with_open
+from sink_job.ledger.data_loss import accepted_losses, skip_deleted, with_open
 from sink_job.ledger.offset_checksum import checksum_range
 from sink_job.ledger.state import (
     ClosedObject,
@@ -123,3 +123,21 @@ def test_all_records_are_missing_when_kafka_holds_none_of_them() -> None:
         (0, 0, 10, True),
         (10, 0, 10, True),
     ]
+
+
+def test_a_loss_of_all_offsets_of_a_published_object_is_an_accepted_one() -> None:
+    o, other = replace(closed(0, 9), record=3), replace(closed(10, 19), record=3)
+    accepted, unpublished = replace(lost(o, 0, 10), record=7), replace(lost(other, 10, 15), record=7)
+    assert list(accepted_losses([o, other], [unpublished, accepted])) == [(accepted, o)]
+
+
+def test_an_accepted_loss_is_that_of_the_newest_object_listed_before_it() -> None:
+    first, second, third = (replace(closed(0, 9), record=record) for record in (2, 5, 9))
+    accepted = replace(lost(first, 0, 10), record=7)
+    assert list(accepted_losses([first, second, third], [accepted])) == [(accepted, second)]
+
+
+def test_a_rebuilt_object_without_its_lost_records_is_not_lost_itself() -> None:
+    o = closed(0, 9)
+    rebuilt = replace(o, last=4, offsets=checksum_range(0, 5), record=3)
+    assert list(accepted_losses([rebuilt], [replace(lost(o, 5, 10), record=6)])) == []

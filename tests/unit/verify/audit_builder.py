@@ -74,6 +74,7 @@ class AuditBuilder:
     kafka: KafkaOffsets = field(default_factory=KafkaOffsets)
     start: int | None = None
     skipped: tuple[int, ...] = ()
+    accepted_losses: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.rotation_start = self.next
@@ -109,6 +110,7 @@ class AuditBuilder:
             self.rotations,
             {} if self.start is None else {TP: self.start},
             lost=self.lost,
+            accepted=frozenset(self.accepted_losses),
         )
 
     def lose(self, o: ClosedObject | OpenObject, offsets: Iterable[int]) -> None:

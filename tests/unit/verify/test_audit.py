@@ -55,6 +55,33 @@ def test_offsets_after_the_last_record_are_gaps() -> None:
     assert (result.findings, result.committed, result.gaps) == ((), 40, 5)
 
 
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_an_object_whose_loss_is_accepted_counts_as_lost_while_it_is_missing_or_damaged(is_damaged: bool) -> None:
+    sink = dense()
+    key = sink.published[1].key
+    sink.accepted_losses = {key}
+    sink.bucket = BucketState(mismatched={key: "9 bytes"}) if is_damaged else BucketState(missing=frozenset({key}))
+    result = sink.result()
+    assert result.findings == ()
+    assert (result.objects, result.records, result.lost, result.gaps) == (2, 20, 10, 10)
+    assert result.notes[0].startswith("10 records of 1 objects are lost: ")
+    assert key in result.notes[0]
+
+
+def test_an_object_that_is_as_recorded_is_not_lost_although_its_loss_is_accepted() -> None:
+    sink = dense()
+    sink.accepted_losses = {sink.published[1].key}
+    result = sink.result()
+    assert (result.findings, result.objects, result.lost) == ((), 3, 0)
+
+
+def test_an_accepted_loss_does_not_cover_another_object() -> None:
+    sink = dense()
+    sink.accepted_losses = {sink.published[1].key}
+    sink.bucket = BucketState(missing=frozenset({sink.published[0].key}))
+    assert sink.findings() == [(FindingType.OBJECT_MISSING, 5)]
+
+
 def test_skipped_records_are_gaps_that_a_note_names() -> None:
     sink = interleaved()
     sink.skipped, sink.next = (6, 31, 40), 35
