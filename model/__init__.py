@@ -11,7 +11,7 @@ between any two effects.
     protocol_rules  the rules of the promises; each can be omitted
     writing         the work of a round's task
     initial_states  the first state of a case
-    starting · rounds · publishing · topic · snapshots · commands · faults     the steps
+    starting · rounds · publishing · topic · snapshots · commands · repairs · faults     the steps
     generations     what a reset starts, and the proof of each generation
     invariants      what every state must satisfy
     protocol        all steps together

@@ -49,6 +49,16 @@ LATEST = Command("reset", "a", "latest", "Fail")
 APART = Command("reset", "a", "latest")
 OTHER = Command("reset", "b", 0)
 
+REPAIR = Command("repair")
+ACCEPT = Command("accept")
+
+DAMAGE = Case(records=2, rounds=(1,), part=1, drivers=1, commands=(REPAIR,), faults=("damaged",))
+"""Another program damages one of two objects."""
+LOSS = Case(records=2, rounds=(2,), drivers=1, commands=(ACCEPT,), faults=("damaged",))
+
+LOST_AND_RESTORED = replace(LOSS, records=1, commands=(REPAIR, ACCEPT), faults=("deleted",), verified=True)
+"""A repair restores an object while another command accepts its loss."""
+
 DISCARDED = Case(records=1, drivers=1, commands=(DISCARD,))
 RESETTING = Case(records=1, drivers=1, commands=(RESET,))
 PATHS = Case(records=4, rounds=(2,), drivers=1, paths="data", scope="object", commands=(DISCARD,))
@@ -98,6 +108,15 @@ QUICK = {
     "a reset and a discard": replace(AGAIN, inherits="open", commands=(RESET, DISCARD)),
     "a reset back to objects that were moved away": replace(RESETTING, commands=(BACK,), faults=("moved",)),
     "a reset to the log end": Case(records=2, drivers=1, inherits="closed", commands=(LATEST,)),
+    "a repair beside a driver": DAMAGE,
+    "a repair of what is deleted and written by another program": replace(DAMAGE, faults=("deleted", "overwritten")),
+    "two repairs": replace(DAMAGE, records=1, commands=(REPAIR, REPAIR)),
+    "a repair and a reset": replace(DAMAGE, records=1, commands=(BACK, REPAIR), faults=("deleted",)),
+    "an accepted loss": replace(LOSS, verified=True),
+    "an accepted loss and snapshots": replace(LOSS, rounds=(1,), snapshot_every=1, verified=True),
+    "two accepted losses": replace(LOSS, commands=(ACCEPT, ACCEPT), verified=True),
+    "a repair and an accepted loss": LOST_AND_RESTORED,
+    "a repair and an accepted loss of a damaged object": replace(LOST_AND_RESTORED, faults=("damaged",)),
     "two resets": replace(AGAIN, commands=(RESET, OTHER)),
 }
 """Cases in which every invariant holds; the search of each takes about a second."""
@@ -123,6 +142,11 @@ LARGE = {
         snapshot_every=1,
         faults=("vanish", "late part", "moved", "record reply lost", "completion reply lost"),
     ),
+    "a repair beside two drivers": replace(DAMAGE, drivers=2),
+    "a repair of what is damaged and written by another program": replace(
+        DAMAGE, drivers=2, records=1, faults=("damaged", "overwritten")
+    ),
+    "an accepted loss and two drivers": replace(LOSS, drivers=2, verified=True),
     "a reset and two drivers": replace(RESETTING, drivers=2),
     "a reset of two records": replace(RESETTING, records=2),
     "a reset and old listings": replace(RESETTING, at_once=False, snapshot_every=1),
@@ -248,6 +272,13 @@ OMISSIONS = [
     Omission(("topic.searches",), "duplicate", replace(TOPIC, faults=("number expires",))),
     Omission(("topic.not-beside-lost",), "lost", replace(TOPIC, drivers=1, rounds=(2,), faults=("vanish",))),
     Omission(("topic.left-to-driver",), "lost", replace(TOPIC, commands=(DISCARD,))),
+    Omission(("repair.recorded-bytes",), "duplicate", DAMAGE),
+    Omission(("repair.condition",), "discarded", replace(DAMAGE, records=1, faults=("deleted", "overwritten"))),
+    Omission(("repair.kept-first",), "discarded", DAMAGE),
+    Omission(("repair.generation",), "late", replace(DAMAGE, records=1, commands=(BACK, REPAIR), faults=("deleted",))),
+    Omission(("loss.claim",), "fenced without claim", replace(LOSS, rounds=(1,))),
+    Omission(("loss.whole-object",), "verify", replace(LOSS, verified=True)),
+    Omission(("loss.bucket-decides",), "verify", LOST_AND_RESTORED),
     Omission(("discard.rewinds",), "lost", replace(DISCARDED, inherits="open")),
     Omission(("discard.scope-object",), "conflict", PATHS),
 ]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model import generations, ledger, publishing, rounds
+from model import generations, ledger, publishing, repairs, rounds
 from model.model_state import COMMANDS, FOREIGN, Case, Command, Driver, ModelState, Plan
 from model.search import Step
 from model.starting import removed
@@ -42,6 +42,9 @@ def requested(case: Case, model: ModelState, d: Driver) -> Steps:
         return
     command, state = case.command(d.name), ledger.truth(model.records, model.snapshots)
     assert state is not None, "no record is lost in these cases"
+    if command.kind in repairs.KINDS:
+        yield from repairs.requested(case, model, d, state)
+        return
     takes = d._replace(at="list records", generation=state.value.generation)
     if command.kind == "discard":
         yield Step(f"{d.name} is requested to discard open objects", model.with_driver(takes))
@@ -168,6 +171,9 @@ def _untrue(case: Case, model: ModelState, d: Driver) -> str:
             return f"{command.nonce} began at {start} with {existing[0]}"
     if command.kind == "discard" and (d.state.value.pending or d.state.value.uploads() | d.state.value.staged()):
         return f"{', '.join(d.state.value.pending) or 'something'} is neither visible nor discarded"
+    if command.kind == "accept":
+        return ""
     named = true.value.uploads()
-    left = [u.id for u in model.uploads if u.id != FOREIGN and u.began < d.recorded and u.id not in named]
+    ours = (u for u in model.uploads if u.id != FOREIGN and u.id[0] not in COMMANDS)
+    left = [u.id for u in ours if u.began < d.recorded and u.id not in named]
     return f"uploads {', '.join(left)} are left" if left else ""

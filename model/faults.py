@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model import generations, topic
-from model.model_state import FOREIGN, Case, Late, ModelState, Upload
+from model import generations, ledger, topic
+from model.model_state import DAMAGED, FOREIGN, Case, Late, ModelState, Upload, checksum
 from model.search import Step
 from model.writing import put_part
 
@@ -85,7 +85,43 @@ def _number_expires(case: Case, model: ModelState) -> Steps:
     yield Step("the number of the topic expires", model.after("number expires")._replace(number=topic.UNREAD))
 
 
+def _damaged(case: Case, model: ModelState) -> Steps:
+    """Another program damages an object that the ledger has acknowledged."""
+    for key, content, generation in _acknowledged(model):
+        damaged = model.after("damaged").with_object(key, DAMAGED, generation)
+        damaged = damaged._replace(damaged=tuple(sorted((*model.damaged, (key, content, generation)))))
+        yield Step(f"another program damages {key}", damaged)
+
+
+def _deleted(case: Case, model: ModelState) -> Steps:
+    """Another program deletes an object that the ledger has acknowledged."""
+    for each in _acknowledged(model):
+        others = tuple(o for o in model.objects if o != each)
+        damaged = tuple(sorted((*model.damaged, each)))
+        yield Step(
+            f"another program deletes {each[0]}", model.after("deleted")._replace(objects=others, damaged=damaged)
+        )
+
+
+def _overwritten(case: Case, model: ModelState) -> Steps:
+    """Another program writes an object at a key whose object was damaged or deleted."""
+    for key, _, generation in model.damaged:
+        written = model.after("overwritten").with_object(key, FOREIGN, generation)
+        yield Step(f"another program writes {key}", written)
+
+
+def _acknowledged(model: ModelState) -> Iterator[tuple[str, str, int]]:
+    true = ledger.truth(model.records, model.snapshots)
+    listed = {} if true is None else generations.acknowledged(model, true)
+    for key, content, generation in model.objects:
+        if key in listed and listed[key].crc == checksum(content):
+            yield key, content, generation
+
+
 _HAPPEN = {
+    "damaged": _damaged,
+    "deleted": _deleted,
+    "overwritten": _overwritten,
     "number expires": _number_expires,
     "record lost": _record_lost,
     "vanish": _vanish,

@@ -21,7 +21,7 @@ from sink_job.api.sections.job_sections import KeySettings
 from sink_job.api.sections.operator_sections import OffsetResetSpec, PartitionOffset
 from sink_job.api.spec import ObjectSettings
 from sink_job.ledger.generations import end_of_generation, generation_metadata, new_topics_dir, settings_below
-from sink_job.ledger.state import ClosedObject, LedgerState, OffsetResetRecord, PartitionState, Record, RotationRange
+from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, OffsetResetRecord, PartitionState, Record
 from sink_job.ledger.transitions import diff
 from sink_job.maintenance.existing_objects import check_empty, check_existing_objects
 from sink_job.maintenance.reset_targets import LogBounds, ResetContext, request_digest, resolve_targets
@@ -31,6 +31,8 @@ from sink_job.verify.audit import audit
 from sink_job.verify.audit_input import BucketState, GenerationAudit, KafkaOffsets, UntrackedObject
 from sink_job.verify.per_generation import buckets, per_generation
 from sink_job.verify.results import Finding, FindingType
+
+DAMAGE = (FindingType.OBJECT_MISSING, FindingType.OBJECT_MISMATCH)
 
 OBJECT_SETTINGS = ObjectSettings(s3=KeySettings(topics_dir="", offset_pad_width=0))
 
@@ -178,30 +180,54 @@ def committing_generation(model: ModelState) -> int:
 
 def generation_audits(model: ModelState, state: Interned[LedgerState]) -> list[GenerationAudit]:
     """The audit input of each generation, with the sink's keys."""
-    objects, rotations = _audit(model, state)
-    found = per_generation(state.value, [_renamed(o) for o in objects], rotations, claims(model, state))
+    chain = published_lists(model, state)
+    objects = [_renamed(o) for each in chain for o in each.published]
+    rotations = [r for each in chain for r in each.rotations]
+    found = per_generation(state.value, objects, rotations, claims(model, state), lost_objects(model, state))
     current = found[-1]
     pending = {sink_key(key): _renamed(o) for key, o in current.state.pending.items()}
     return [*found[:-1], _with_state(current, replace(current.state, pending=pending))]
 
 
 def _with_state(each: GenerationAudit, state: LedgerState) -> GenerationAudit:
-    return GenerationAudit(state, each.published, each.rotations, each.starts, each.ended)
+    return GenerationAudit(state, each.published, each.rotations, each.starts, each.ended, each.lost, each.accepted)
 
 
-def _audit(model: ModelState, state: Interned[LedgerState]) -> tuple[list[ClosedObject], list[RotationRange]]:
-    """The objects and rotations of the published lists that lead to the state, followed by those of the state."""
+def _with_final_losses(each: GenerationAudit, lost: list[LostObject]) -> GenerationAudit:
+    """The audit as it would be if an accepted loss removed the object from the published list."""
+    published = [o for o in each.published if o.key not in each.accepted]
+    final = [*each.lost, *(loss for loss in lost if loss.key in each.accepted)]
+    return GenerationAudit(each.state, published, each.rotations, each.starts, each.ended, final)
+
+
+def acknowledged(model: ModelState, state: Interned[LedgerState]) -> dict[str, ClosedObject]:
+    """The published objects by key, the newest ones."""
+    return {o.key: o for each in published_lists(model, state) for o in each.published}
+
+
+def lost_objects(model: ModelState, state: Interned[LedgerState]) -> list[LostObject]:
+    """The recorded losses, with the sink's keys."""
+    lists = published_lists(model, state)
+    return [replace(lost, key=sink_key(lost.key)) for each in lists for lost in each.lost]
+
+
+def published_lists(model: ModelState, state: Interned[LedgerState]) -> list[LedgerState]:
+    """The published lists that lead to the state, followed by the state."""
     files = {end: (start, listed.value) for start, end, listed in model.published}
     chain, end = [state.value], state.value.audited_to
     while end:
         end, listed = files[end]
         chain.insert(0, listed)
-    return [o for each in chain for o in each.published], [r for each in chain for r in each.rotations]
+    return chain
 
 
 def verify(case: Case, model: ModelState, state: Interned[LedgerState]) -> Iterator[Finding]:
-    """The findings of `s3sink verify`, except for objects that a reader has moved away."""
+    """The findings of `s3sink verify`, except for objects that a reader has moved away, and for damage that no command
+    has repaired or recorded as lost."""
     found = generation_audits(model, state)
+    lost = lost_objects(model, state)
+    if not case.rules.enforce("loss.bucket-decides"):
+        found = [_with_final_losses(each, lost) for each in found]
     named = {o.key: o for each in found for o in each.objects}
     there = {sink_key(key): content for key, content, _ in model.objects}
     strange = [UntrackedObject(key, first_of(key.removesuffix(".json")) or 0, 1) for key in there if key not in named]
@@ -211,8 +237,12 @@ def verify(case: Case, model: ModelState, state: Interned[LedgerState]) -> Itera
         untracked={TP: strange} if strange else {},
     )
     moved = {sink_key(key) for key, _, _ in model.moved}
+    damaged = {sink_key(key) for key, _, _ in model.damaged} - {each.key for each in lost}
     ours = generation_metadata(state.value.generation) in ("", model.group_metadata)
     group = KafkaOffsets(group={TP: model.group} if ours else {}, ends={TP: case.records})
     for each, bucket in zip(found, buckets(found, whole, [OBJECT_SETTINGS.s3]), strict=True):
         for result in audit(each, bucket, KafkaOffsets() if each.ended else group):
-            yield from (f for f in result.findings if f.type is not FindingType.OBJECT_MISSING or f.key not in moved)
+            for finding in result.findings:
+                is_moved = finding.type is FindingType.OBJECT_MISSING and finding.key in moved
+                if not is_moved and not (finding.type in DAMAGE and finding.key in damaged):
+                    yield finding

@@ -13,6 +13,7 @@ missing               uploads, parts and staging objects that the ledger names a
                       them (P6)
 orphans               when a driver is done, the clean-up of a later driver leaves nothing, and the driver has removed
                       the staged remainders of its own rounds (P10)
+discarded             what another program has written at the key of an object is copied before a repair replaces it
 removed in use        no clean-up and no fenced driver removes an upload or staging object that the ledger
                       names (P4, P10)
 foreign changed       no foreign object is overwritten and no foreign upload is aborted (P9, P10)
@@ -32,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from model import generations, ledger, topic
-from model.model_state import FOREIGN, Case, Driver, ModelState, checksum, directory_of, first_of
+from model.model_state import COMMANDS, DAMAGED, FOREIGN, Case, Driver, ModelState, checksum, directory_of, first_of
 from model.rounds import loses
 from model.starting import is_fenced, orphans
 from sink_job.ledger.state import ClosedObject, LedgerState
@@ -46,7 +47,7 @@ def broken(case: Case, model: ModelState) -> Broken:
     """The broken invariants, each with a message."""
     if model.breach:
         yield model.breach
-    visible = [o for o in (*model.objects, *model.moved) if o[1] != FOREIGN]
+    visible = [o for o in (*model.objects, *model.moved, *model.damaged) if o[1] not in (FOREIGN, DAMAGED)]
     offset_ranges = generations.offset_ranges(model) if case.commands else {1: generations.OffsetRange(0, None)}
     copied = {number: _of(visible, number) for number in offset_ranges}
     if visible:
@@ -184,12 +185,14 @@ def _done(case: Case, model: ModelState, d: Driver, records: str, start: int) ->
 
 def _orphans(case: Case, model: ModelState, epoch: int) -> list[str]:
     """The uploads and staging objects that remain after all actors have stopped and a new driver has claimed and
-    cleaned up, and the staged remainders of this driver's own rounds, which it must remove itself."""
+    cleaned up, and the staged remainders of this driver's own rounds, which it must remove itself. Those of repairs are
+    left to the next repair."""
     true = ledger.truth(model.records, model.snapshots)
     if true is None:
         return []
     uploads, staging = orphans(case, model, true, model.now + 1, model.now + 1)
-    left = [u.id for u in model.uploads if u.id not in uploads and u.id not in true.value.uploads() and u.id != FOREIGN]
+    ours = (u.id for u in model.uploads if u.id != FOREIGN and u.id[0] not in COMMANDS)
+    left = [upload for upload in ours if upload not in uploads and upload not in true.value.uploads()]
     for name, _ in model.staging:
         mine = name.startswith(f"{epoch}.") and not name.endswith(".late")
         if name not in true.value.staged() and (mine or name not in staging):

@@ -21,6 +21,7 @@ from sink_job.ledger.sequence import Chain
 from sink_job.ledger.state import (
     ClosedObject,
     LedgerState,
+    LostObject,
     PartitionState,
     Record,
     RotationRange,
@@ -103,6 +104,7 @@ def step(
     rotations: Iterable[RotationRange] = (),
     acknowledged: Iterable[str] = (),
     clock: int | None = None,
+    lost: Iterable[LostObject] = (),
 ) -> Interned[Record]:
     """The record that follows `state` and changes its topic-partition to `new`; `clock` can set the ledger's clock
     back."""
@@ -119,6 +121,7 @@ def step(
             closed=tuple(msgspec.structs.replace(o, record=o.record or number) for o in closed),
             rotations=tuple(msgspec.structs.replace(r, record=number) for r in rotations),
             acknowledged=tuple(sorted(acknowledged)),
+            lost=tuple(msgspec.structs.replace(each, record=number) for each in lost),
         )
     )
 
@@ -221,7 +224,8 @@ def to_commit(state: Interned[LedgerState], visible: Collection[str] = ()) -> in
 
 def list_of(state: Interned[LedgerState]) -> Interned[LedgerState]:
     """The content of a published list: the audit since the last snapshot."""
-    return intern(LedgerState(published=state.value.published, rotations=state.value.rotations))
+    audit = state.value
+    return intern(LedgerState(published=audit.published, rotations=audit.rotations, lost=audit.lost))
 
 
 def after_snapshot(state: Interned[LedgerState]) -> Interned[LedgerState]:

@@ -19,9 +19,13 @@ from sink_job.rotation.types import ObjectId
 FOREIGN = "?"
 """The content of an object of another program."""
 
+DAMAGED = "!"
+"""The content of an object of the sink that another program has damaged."""
+
 
 class Command(NamedTuple):
-    """A `discard-open`, or a `reset-offsets` with this nonce, to the offset `to` (`latest`: the log end)."""
+    """A `discard-open` (`discard`), a `repair`, a `repair --accept-loss` that restores nothing (`accept`), or a
+    `reset-offsets` (`reset`) with this nonce, to the offset `to` (`latest`: the log end)."""
 
     kind: str
     nonce: str = ""
@@ -140,7 +144,8 @@ class Driver(NamedTuple):
     `state` is the ledger state that the driver holds; `visible` are the keys that it has observed to be complete since.
     `then` is the next position after the current work. `generation` is the one that a command read at its first check.
     `producer` is the epoch of its producer of dead letters (0: not started), `number` the number that it has read,
-    `found` what a search has found in the topic, `unproduced` what it has acknowledged too early.
+    `found` what a search has found in the topic, `unproduced` what it has acknowledged too early. `there` is what a
+    repair has read at `key` (empty: no object).
     """
 
     name: str
@@ -163,6 +168,7 @@ class Driver(NamedTuple):
     number: int = -1
     found: str = ""
     unproduced: str = ""
+    there: str = ""
 
 
 class ModelState(NamedTuple):
@@ -172,8 +178,10 @@ class ModelState(NamedTuple):
     An object carries its generation, an intent its settings. `group_metadata` is the metadata of the group's offset;
     `group_is_foreign` holds while the last commit is a forward commit of another program. `resets` are the nonces of
     the resets that were carried out. `topic` are the dead letters in their topic, `number` the number of the ledger
-    that is committed with them, and `producer` the epoch of the newest producer. A step that breaks an invariant sets
-    `breach` (invariant, message).
+    that is committed with them, and `producer` the epoch of the newest producer. `damaged` are the visible
+    objects that another program has damaged, deleted or replaced, as they were, until they are restored; `kept` are the
+    copies of what a repair has replaced (key, content). A step that breaks an invariant sets `breach` (invariant,
+    message).
     """
 
     records: tuple[tuple[int, Interned[Record]], ...] = ()
@@ -195,6 +203,8 @@ class ModelState(NamedTuple):
     topic: str = ""
     number: int = 0
     producer: int = 0
+    damaged: tuple[tuple[str, str, int], ...] = ()
+    kept: tuple[tuple[str, str], ...] = ()
 
     @property
     def now(self) -> int:
@@ -267,4 +277,4 @@ def content_of(etag: str) -> str:
 
 def checksum(content: str) -> int:
     """A number that differs for different contents, as a checksum does."""
-    return 0 if content == FOREIGN else int("1" + content)
+    return 0 if content in (FOREIGN, DAMAGED) else int("1" + content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from model import commands, faults, ledger, publishing, rounds, snapshots, starting, topic
+from model import commands, faults, ledger, publishing, repairs, rounds, snapshots, starting, topic
 from model.model_state import COMMANDS, Case, Driver, ModelState
 from model.search import Step
 
@@ -42,6 +42,12 @@ PROGRAM: dict[str, Callable[[Case, ModelState, Driver], Iterator[Step[ModelState
     "discard open": commands.discard_open,
     "offsets of the group": commands.offsets,
     "report": commands.report,
+    "inspect": repairs.inspect,
+    "upload again": repairs.upload,
+    "keep": repairs.keep,
+    "complete again": repairs.complete,
+    "accept": repairs.accept,
+    "record losses": rounds.record,
 }
 """The next steps of a driver by its position.
 

@@ -1,4 +1,5 @@
-"""The rules of promises P2, P4, P5, P6, P9, P10, of ADR 5 and of ADR 47 that a model can check. Each can be omitted.
+"""The rules of promises P2, P4, P5, P6, P9, P10 and of ADR 5, 47, 50 and 52 that a model can check. Each can be
+omitted.
 
 The id of a rule is `promise.name`; the text is the wording of the promise. If a rule is omitted, the drivers of the
 model act as an implementation would that does not know the rule.
@@ -102,6 +103,15 @@ PROTOCOL_RULES = {
     "topic.searches": "If the number has expired, the driver searches the topic for its own dead letters.",
     "topic.not-beside-lost": "The record of a rebuild acknowledges no dead-letter object before its transaction.",
     "topic.left-to-driver": "A command leaves dead letters that may not be in the topic to a driver.",
+    # ADR 50: repairs
+    "repair.recorded-bytes": "A repair completes only uploads with the recorded bytes of an object.",
+    "repair.condition": "A repair completes an upload on the condition that the key is as it was read.",
+    "repair.kept-first": "The damaged bytes are copied before they are replaced.",
+    "repair.generation": "A repair ends if an offset reset was carried out since it read the ledger.",
+    # ADR 52: accepted losses
+    "loss.claim": "A command claims the ledger before it records accepted losses.",
+    "loss.whole-object": "An accepted loss lists all offsets of the object.",
+    "loss.bucket-decides": "An object that is as recorded is visible, whatever is recorded as lost.",
     # ADR 5: discard-open
     "discard.rewinds": "A topic-partition with open objects goes back to the first offset that is in no object.",
     "discard.scope-object": "If later objects are closed, the open ones keep their records and lose their bytes.",

@@ -110,7 +110,8 @@ def head(case: Case, model: ModelState, d: Driver) -> Steps:
             model.with_driver(_observes(d, o)._replace(at="publish", key="")),
         )
         return
-    if not case.foreign and ledger.generation(model.records, model.now) == d.state.value.generation:
+    is_damaged = any(key == o.key for key, *_ in model.damaged)
+    if not case.foreign and not is_damaged and ledger.generation(model.records, model.now) == d.state.value.generation:
         model = model._replace(breach=("conflict", f"{o.key} is {there}, but no other program writes here"))
     yield Step(f"{checks}: ObjectConflict", model.with_driver(Driver(d.name, at="conflict")))
 

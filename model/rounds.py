@@ -205,6 +205,8 @@ def _recorded(case: Case, d: Driver, body: ledger.Interned[Record]) -> Driver:
     todo = (*_superseded(case, d.state.value, state.value), *d.plan.replaced)
     if d.then == "discard open":
         return discarded(d, state, body.value.number)
+    if d.then == "record losses":
+        return d._replace(at="report", state=state, plan=None)
     d = d._replace(
         state=state, visible=tuple(k for k in d.visible if k not in acknowledged), todo=todo, recorded=body.value.number
     )
@@ -265,6 +267,9 @@ def loses(case: Case) -> bool:
         "group set back",
         "late intent",
         "number expires",
+        "damaged",
+        "deleted",
+        "overwritten",
     }
     return not set(case.faults) <= harmless
 
@@ -315,4 +320,5 @@ def _describe_record(body: ledger.Interned[Record]) -> str:
     parts = [f"next {change.state.next}"] if change else []
     parts += [f"closed {o.key} as {o.upload}" for o in record.closed]
     parts += [f"acknowledged {key}" for key in record.acknowledged]
+    parts += [f"lost {each.key}" for each in record.lost]
     return ", ".join(parts) or "nothing"

@@ -70,7 +70,8 @@ def read(case: Case, model: ModelState, d: Driver) -> Steps:
 def claim(case: Case, model: ModelState, d: Driver) -> Steps:
     record = ledger.claim(d.state, d.name)
     number = record.value.number
-    if d.name in COMMANDS and not case.rules.enforce("reset.claims-first"):
+    rule = "loss.claim" if d.name in COMMANDS and case.command(d.name).kind == "accept" else "reset.claims-first"
+    if d.name in COMMANDS and not case.rules.enforce(rule):
         d = d._replace(epoch=d.state.value.epoch, recorded=d.state.value.number)
         yield Step(f"{d.name} claims nothing", model.with_driver(_begins_work(case, d)))
         return
@@ -218,6 +219,8 @@ def _takes(case: Case, d: Driver) -> Driver:
     """A command under its claim. For a request that was carried out it only finishes the remaining work."""
     if d.then == "repeat":
         return d._replace(at="clean", then="offsets of the group")
+    if case.command(d.name).kind == "accept":
+        return d._replace(at="accept" if d.state.value.generation == d.generation else "rejected")
     is_other = d.state.value.generation != d.generation and case.command(d.name).kind == "reset"
     if is_other and case.rules.enforce("reset.concurrent-reset"):
         return Driver(d.name, at="rejected")

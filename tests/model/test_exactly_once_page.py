@@ -13,7 +13,7 @@ PAGE = (TESTS.parent / "docs" / "exactly-once.md").read_text()
 ROWS = [
     tuple(re.split(r" \| ", line.strip("| ")))
     for line in PAGE.splitlines()
-    if re.match(r"\| (p|reset\.|discard\.|topic\.)", line)
+    if re.match(r"\| (p|reset\.|discard\.|topic\.|repair\.|loss\.)", line)
 ]
 """The rows of the tables of rules: id, text and broken invariant."""
 
