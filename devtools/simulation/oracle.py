@@ -119,6 +119,7 @@ class Oracle:
         self.field_ids: dict[tuple[str, tuple[str, ...]], int] = {}
         self.wallclock = False
         self.repairs = False  # commands may write objects again
+        self.lost: set[tuple[str, str]] = set()  # the attempt that has recorded a loss, and the key of the object
         self.listed: set[tuple[TopicPartition, int]] = set()  # records that a manifest lists to be skipped
         self._decoder = msgspec.json.Decoder(Record)
 
@@ -296,6 +297,7 @@ class Oracle:
             self._closed[o.key] = o, account
         self._expect_tags(record)
         self.acknowledged.update(record.acknowledged)
+        self.lost.update((record.attempt, each.key) for each in record.lost)
 
     def _skips(self, generation: Generation, tp: TopicPartition, skipped: Sequence[int]) -> None:
         """Takes the records that the ledger lists as skipped: only such as a manifest has listed, and no object has."""

@@ -1,10 +1,12 @@
 """`s3sink repair` beside drivers, and the damage that it repairs: objects that another program deletes, truncates or
-replaces. Runs with the feature `repairs` have both; the random numbers are their own."""
+replaces. Runs with the feature `repairs` have both; the random numbers are their own. Some commands accept losses, and
+claim the ledger for it."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from devtools.simulation.kafka import SimulatedEngine
@@ -12,11 +14,14 @@ from devtools.simulation.oracle import Violation
 from devtools.simulation.store import Stored
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.maintenance.repair.accepted_loss import AcceptedLosses, accept_losses
+from sink_job.maintenance.repair.damage import Suspect
 from sink_job.maintenance.repair.kafka_source import KafkaReader, KafkaSource
 from sink_job.maintenance.repair.repairer import Repairer, RepairRequest
 from sink_job.maintenance.repair.results import RepairOutcome, RepairReport
 from sink_job.s3.checksums import crc64nvme
 from sink_job.verify.evidence import collect_evidence
+from sink_job.verify.results import FindingType
 
 if TYPE_CHECKING:
     from devtools.simulation.simulation import Role, Simulation
@@ -24,6 +29,12 @@ if TYPE_CHECKING:
 MAX_ROLES = 5
 DAMAGE_RATE = 0.08
 REPAIR_RATE = 0.04
+ACCEPT_RATE = 0.4
+DROP_RATE = 0.01
+
+
+DAMAGE = (FindingType.OBJECT_MISSING, FindingType.OBJECT_MISMATCH)
+ARITHMETIC = (FindingType.OFFSETS_MISSING, FindingType.DUPLICATE_OFFSETS)
 
 
 class Repairs:
@@ -32,7 +43,9 @@ class Repairs:
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._rng = random.Random(f"{simulation.config.seed}/repairs")
+        self._losses = random.Random(f"{simulation.config.seed}/losses")
         self.damaged: dict[str, Stored] = {}
+        self._attempts: set[str] = set()
         self.restored = 0
         self._damages: Counter[str] = Counter()
         self._names = 0
@@ -41,6 +54,8 @@ class Repairs:
         """Draws damage and commands at a step."""
         if self._rng.random() < DAMAGE_RATE:
             self.damage()
+        if self._losses.random() < DROP_RATE:
+            self.drop()
         if self._rng.random() < REPAIR_RATE and len(self._simulation.roles) < MAX_ROLES:
             self.start()
 
@@ -71,6 +86,22 @@ class Repairs:
             simulation.store.put_back(key, Stored(body, etag, crc64nvme(body), simulation.store.second()))
         simulation.trace(f"another program {kind} {key}")
 
+    def drop(self) -> None:
+        """Kafka drops records of a damaged object, and everything before them, if all of it is in objects."""
+        simulation, oracle = self._simulation, self._simulation.oracle
+        if not self.damaged:
+            return
+        found = oracle.visible[self._losses.choice(sorted(self.damaged))]
+        log = simulation.kafka.logs[found.tp]
+        end = self._losses.choice(found.offsets) + 1
+        gone = [offset for offset in sorted(log.values) if log.start <= offset < end]
+        if not gone or not all(oracle.is_copied(found.tp, offset) for offset in gone):
+            return
+        for offset in gone:
+            del log.values[offset]
+        log.start = end
+        simulation.trace(f"{found.tp}: Kafka drops the offsets below {end}")
+
     def start(self) -> Role | None:
         """Starts a command, if there is a ledger."""
         simulation = self._simulation
@@ -99,9 +130,16 @@ class Repairs:
         rng = random.Random(f"{simulation.config.seed}/{name}")
         engine = SimulatedEngine(simulation.kafka, simulation.scheduler, simulation.trace, rng, late=0)
         reader = KafkaReader(simulation.admin, engine)
-        repairer = Repairer(
-            simulation.s3, source, role.attempt, connect=lambda: reader, request=RepairRequest(keys=keys, probes=False)
-        )
+        generation = evidence.current.state.generation
+
+        def accept_loss(lost: Sequence[Suspect]) -> AcceptedLosses:
+            access = simulation.ledger_access(role)
+            self._attempts.add(access.attempt)
+            return accept_losses(access, generation, lost)
+
+        accepts = random.Random(f"{simulation.config.seed}/{name}/accepts").random() < ACCEPT_RATE
+        request = RepairRequest(keys=keys, probes=False, accept_loss=accept_loss if accepts else None)
+        repairer = Repairer(simulation.s3, source, role.attempt, connect=lambda: reader, request=request)
         before = Counter(self._damages)
         self._check(name, repairer.run(sink.sink_id), before)
 
@@ -117,13 +155,34 @@ class Repairs:
                     message = f"{name} reports {o.key} as restored, and it is not"
                     simulation.scheduler.fail(Violation("not repaired", message))
             log = simulation.kafka.logs[TopicPartition(o.topic, o.partition)]
-            if o.outcome is RepairOutcome.NOT_RESTORABLE and log.start <= o.first:
+            if o.outcome in (RepairOutcome.NOT_RESTORABLE, RepairOutcome.LOSS_ACCEPTED) and log.start <= o.first:
                 message = f"{name} does not restore {o.key}, although Kafka has all of its records: {o.message}"
                 simulation.scheduler.fail(Violation("not repaired", message))
 
+    def _expect_losses_reported(self) -> None:
+        simulation = self._simulation
+        for key, stored in simulation.moved.items():
+            if key not in simulation.store.objects:
+                simulation.store.put_back(key, stored)  # type: ignore[arg-type]
+        results = collect_evidence(simulation.sink, simulation.s3, simulation.admin).results()
+        reported = {f.key for result in results for f in result.findings if f.type in DAMAGE}
+        others = [f for result in results for f in result.findings if f.type not in DAMAGE and f.type in ARITHMETIC]
+        if others:
+            raise Violation("verify", f"beside accepted losses: {others[0].message}")
+        damaged = {
+            key
+            for key, stored in self.damaged.items()
+            if (now := simulation.store.objects.get(key)) is None or now.body != stored.body
+        }
+        accepted = {key for attempt, key in simulation.oracle.lost if attempt in self._attempts}
+        if reported != damaged - accepted:
+            wrong = sorted(map(str, reported ^ (damaged - accepted)))
+            raise Violation("verify", f"{wrong[0]} is damaged or recorded as lost, and reported as the other")
+
     def expect_repaired(self) -> None:
-        """After the last command: each damaged object is as it was, unless Kafka has dropped records of it. The others
-        are put back for the checks that follow."""
+        """After the last command: each damaged object is as it was, unless Kafka has dropped records of it. `verify`
+        reports those whose loss no command has accepted. They are put back for the checks that follow."""
+        self._expect_losses_reported()
         store, visible = self._simulation.store, self._simulation.oracle.visible
         for key, stored in self.damaged.items():
             now = store.objects.get(key)

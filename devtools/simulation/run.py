@@ -93,6 +93,7 @@ class Run:
             return
         for _ in range(3):
             repairs.damage()
+        repairs.drop()
         role = repairs.start()
         if role is not None:
             self._finish(role)

@@ -299,7 +299,7 @@ class Simulation:
         spec = OffsetResetSpec.model_validate(request)
 
         def work() -> object:
-            return OffsetResetter(sink, self._ledger_access(role), self.admin, spec).run()
+            return OffsetResetter(sink, self.ledger_access(role), self.admin, spec).run()
 
         name = f"reset-{len(self.ended) + len(self.roles)}"
         role = self._spawn(name, work, 0, number, self._predecessor(number))
@@ -308,7 +308,7 @@ class Simulation:
 
     def start_discard(self) -> Role:
         name, number = f"discard-{len(self.ended) + len(self.roles)}", self.successors.newest
-        role = self._spawn(name, lambda: discard_open(self._ledger_access(role)), 0, number, self._predecessor(number))
+        role = self._spawn(name, lambda: discard_open(self.ledger_access(role)), 0, number, self._predecessor(number))
         return role
 
     def spawn_command(self, name: str, work: Callable[[], object]) -> Role:
@@ -374,7 +374,8 @@ class Simulation:
         self.roles.append(role)
         return role
 
-    def _ledger_access(self, role: Role) -> LedgerAccess:
+    def ledger_access(self, role: Role) -> LedgerAccess:
+        """The access of a command to the ledger, as a new attempt."""
         sink = self.sinks[role.number]
         topics_dir = sink.spec.s3.topics_dir
         root = ledger_root(topics_dir, sink.sink_id)
