@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
 
+from msgspec.structs import replace
+
 from sink_job.ledger import session
 from sink_job.ledger.state import LedgerState, LostObject, OffsetChecksum
 from sink_job.ledger.store import Ledger
@@ -36,8 +38,8 @@ def losses_of_some_offsets() -> Patches:
     """The record of an accepted loss does not list all offsets of the object."""
 
     def partial(*fields: Any) -> LostObject:
-        *before, offsets, record = fields
-        return LostObject(*before, offsets - OffsetChecksum(1, 1), record)
+        lost = LostObject(*fields)
+        return replace(lost, offsets=lost.offsets - OffsetChecksum(1, 1))
 
     return [patch.object(accepted_loss, "LostObject", partial)]
 
