@@ -23,6 +23,10 @@ ANOTHER_KEY: Final = (
     "if it was written with another key, name that one in spec.s3.encryption.previousKeys; AWS rejects new objects "
     "with SSE-C unless BlockedEncryptionTypes of the bucket is NONE"
 )
+NO_KEY: Final = (
+    "S3 answers so if the object was written with a key of a customer (SSE-C): then spec.s3.encryption needs the type "
+    "Customer and this key, in customerKey or previousKeys"
+)
 _BYTES: Final = 32
 _STARTS: Final = frozenset({"PutObject", "CreateMultipartUpload"})
 """Operations that choose the key of an object."""

@@ -21,7 +21,7 @@ from botocore.parsers import ResponseParserError
 from sink_job.api.errors import SecretNotFound
 from sink_job.api.version import package_version
 from sink_job.s3.access.assumed_role import RoleCredentials
-from sink_job.s3.customer_keys import ANOTHER_KEY, CustomerKeys, is_other_key
+from sink_job.s3.customer_keys import ANOTHER_KEY, NO_KEY, CustomerKeys, is_other_key
 from sink_job.s3.errors import EXPIRED, FailureAction, S3Failure, failure_of, translate
 from sink_job.s3.proxy import proxies
 from sink_job.s3.request_body import ChunkedBody
@@ -187,6 +187,8 @@ class Transport:
         doing = self._names[operation]
         if self.settings.customer_keys and failure.kind is FailureAction.CONFIGURATION:
             failure = replace(failure, text=f"{failure.text}; {ANOTHER_KEY}")
+        elif doing == "HeadObject" and failure.code == "400":
+            failure = replace(failure, text=f"{failure.text}; {NO_KEY}")
         return translate(failure, doing=doing, bucket=self.settings.bucket, key=key, tried_for_s=tried_for_s)
 
 

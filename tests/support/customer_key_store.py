@@ -16,14 +16,19 @@ _NEED_A_KEY = ("PutObject", "CreateMultipartUpload", "UploadPart", "CompleteMult
 
 class CustomerKeyStore(FaultProxy):
     """`keys` and `uploads`: the MD5 of the key of each object and upload, by its key; empty for one without.
-    `rejected`: the requests with another key."""
+    `rejected`: the requests with another key. `demands`: writes without a key are rejected."""
 
     def __init__(self, upstream: str) -> None:
         super().__init__(upstream)
         self.keys: dict[str, str] = {}
         self.uploads: dict[str, str] = {}
         self.rejected: list[S3Request] = []
+        self.demands = True
         self._sent: dict[int, tuple[str, bool]] = {}
+        self.watch()
+
+    def watch(self) -> None:
+        """Adds the rule of the keys, again after `resume`."""
         self.when(self._is_rejected, S3ErrorReply(400, "InvalidRequest"), times=None)
 
     def _classify(self, number: int, head: Head) -> S3Request:
@@ -42,7 +47,7 @@ class CustomerKeyStore(FaultProxy):
         if request.kind in ("PutObject", "CreateMultipartUpload"):
             if not is_kept:
                 (self.keys if request.kind == "PutObject" else self.uploads)[request.key] = md5
-            return not md5
+            return not md5 and self.demands
         of_upload = request.kind in ("UploadPart", "CompleteMultipartUpload")
         known = (self.uploads if of_upload else self.keys).get(request.key)
         if known not in (None, md5):

@@ -9,18 +9,22 @@ import base64
 import dataclasses
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import md5
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from devtools.faults.s3_proxy import Point
+from devtools.faults.s3_requests import Predicate
 from devtools.s3 import VersityGW
 from sink_job.api.errors import ConfigurationError, UnsupportedStore
 from sink_job.cli.store_checks import Outcome, check_store
 from sink_job.coordinator.context import StopCondition
 from sink_job.s3 import S3Client, probe_encryption
 from tests.support.customer_key_store import CustomerKeyStore
+from tests.support.forked import killed_at
 from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import SyntheticLog
 
@@ -111,6 +115,50 @@ def test_without_the_previous_key_a_sink_does_not_start(keyed: Keyed) -> None:
     run(keyed("a"), SyntheticLog(records=5), CAUGHT_UP)
     with pytest.raises(ConfigurationError):
         run(keyed("b"), SyntheticLog(records=5))
+
+
+KILLED_AT: dict[str, Predicate] = {
+    "a part": lambda r: r.kind == "UploadPart" and "/probe/" not in r.key,
+    "a staged remainder": lambda r: r.kind == "PutObject" and "/staging/" in r.key,
+    "a record": lambda r: r.kind == "PutObject" and "/ledger/" in r.key,
+    "a completion": lambda r: r.kind == "CompleteMultipartUpload" and "/probe/" not in r.key,
+}
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+@pytest.mark.parametrize("effect", KILLED_AT)
+def test_a_driver_killed_with_a_key_is_continued_with_it(
+    store: CustomerKeyStore, keyed: Keyed, effect: str, point: Point
+) -> None:
+    log = SyntheticLog(records=8, value_bytes=1_800_000)
+    given = {"flush_size": 5, "max_records": 2}
+    sink = keyed("a")
+    nth = 2 if effect == "a record" else 1  # the first one is the claim
+    assert killed_at(partial(run, sink, log, **given), store, KILLED_AT[effect], point, nth)
+    store.watch()
+    run(sink, log, **given)
+    (result,) = sink.verify(log)
+    assert (result.objects, result.records, result.findings) == (2, 8, ())
+    assert {store.keys[key] for key in sink.contents()} == {md5_of("a")}
+    assert store.rejected == []
+
+
+def test_a_sink_without_its_key_does_not_start_and_changes_nothing(
+    store: CustomerKeyStore, plain: SinkFixture, keyed: Keyed
+) -> None:
+    log = SyntheticLog(records=7, value_bytes=1_800_000)
+    run(keyed("a"), log, CAUGHT_UP)
+    (upload,) = keyed("a").s3.list_uploads("topics/log/")
+    records = keyed("a").records()
+    store.demands = False
+    left = dataclasses.replace(plain, settings=dataclasses.replace(plain.settings, endpoint=store.endpoint))
+    with pytest.raises(ConfigurationError, match="previousKeys"):
+        left.run(dataclasses.replace(log, records=10), ALL, flush_size=10)
+    assert [each.upload_id for each in left.s3.list_uploads("topics/log/")] == [upload.upload_id]
+    assert (left.records(), left.keys()) == (records, [])
+    run(keyed("a"), dataclasses.replace(log, records=10))
+    (result,) = keyed("a").verify(dataclasses.replace(log, records=10))
+    assert (result.objects, result.records, result.findings) == (1, 10, ())
 
 
 def test_a_store_that_ignores_the_key_is_rejected(plain: SinkFixture, tmp_path: Path) -> None:
