@@ -286,12 +286,7 @@ class _PartitionAudit:
                 f"{count:,} records between offsets {first} and {last} were lost: Kafka had deleted them when their "
                 "unpublished objects had to be rebuilt (onDataLoss: Continue)"
             )
-        if accepted := self._accepted():
-            yield (
-                f"{total_checksum(accepted).count:,} records of {len(accepted):,} objects are lost: they "
-                "are missing or damaged, and s3sink repair --accept-loss has recorded their loss. The first is "
-                f"{accepted[0].key} (offset {accepted[0].first})"
-            )
+        yield from _accepted_note(self._accepted())
 
     def _accepted(self) -> list[ClosedObject]:
         """The missing and damaged objects whose loss a user has accepted."""
@@ -334,3 +329,13 @@ class _PartitionAudit:
         before = sum(1 for each in self.untracked if each.first < self.lowest_start)
         if before:
             yield f"{before:,} objects begin before the sink's start offset {self.lowest_start}: it did not write them"
+
+
+def _accepted_note(objects: Sequence[ClosedObject]) -> Iterator[str]:
+    """The note about objects whose loss a user has accepted."""
+    if objects:
+        yield (
+            f"{total_checksum(objects).count:,} records of {len(objects):,} objects are lost: they are missing or "
+            "damaged, and s3sink repair --accept-loss has recorded their loss. The first is "
+            f"{objects[0].key} (offset {objects[0].first})"
+        )

@@ -2,7 +2,7 @@
 
 The command claims the ledger, which fences a running driver: so no driver appends the same number, and the next one
 reads the record. Nothing at the keys of the objects is changed, so a command that is killed has recorded all losses or
-none. An object that has its recorded bytes again later is no loss: `verify` looks at the bucket first.
+none. An object that has its recorded bytes again later is no loss: the bucket decides.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def test_a_driver_killed_with_a_key_is_continued_with_it(
     store: CustomerKeyStore, keyed: Keyed, effect: str, point: Point
 ) -> None:
     log = SyntheticLog(records=8, value_bytes=1_800_000)
-    given = {"flush_size": 5, "max_records": 2}
+    given: dict[str, Any] = {"flush_size": 5, "max_records": 2}
     sink = keyed("a")
     nth = 2 if effect == "a record" else 1  # the first one is the claim
     assert killed_at(partial(run, sink, log, **given), store, KILLED_AT[effect], point, nth)
