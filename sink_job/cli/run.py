@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.units.quantities import parse_size
+from sink_job.cli import connector_position
 from sink_job.cli.common import (
     EXIT_CODES,
     LOG_HELP,
@@ -40,6 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_sink(parser)
     add_config_maps(parser)
     _add_stop_condition(parser)
+    connector_position.add_arguments(parser)
     parser.add_argument(
         "--cores", metavar="N", type=_count, help="number of concurrent tasks (default: number of CPUs, at most 4)"
     )
@@ -98,8 +100,11 @@ def run(args: argparse.Namespace) -> int:
     sink = read_sink(args.manifest)
     if reason := sink.reason_not_to_run():
         raise InvalidSpec([f"{reason} (the operator handles this field; remove it for s3sink run)"])
+    from_connector = connector_position.requested(args)
     secrets = secret_dirs(args, sink)
     sink = with_schema(args, sink)
+    if from_connector is not None and args.dry_run:
+        return connector_position.dry_run(sink, secrets, from_connector)
 
     from sink_job.driver.signals import StopSignals
 
@@ -125,6 +130,7 @@ def run(args: argparse.Namespace) -> int:
             cores=args.cores,
             memory=args.memory,
             spark_properties=args.spark_properties,
+            from_connector=from_connector,
             debug=args.debug,
         )
         report = run_sink(sink, options, signals)

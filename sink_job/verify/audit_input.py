@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.ledger.first_claim.previous_writer import AcceptedObject
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, RotationRange
 
 
@@ -51,6 +52,7 @@ class GenerationAudit:
 
     `published` are all acknowledged objects, `rotations` all rotation ranges, `lost` all lost records. `starts` are the
     start offsets of the partitions. `ended`: an offset reset has ended the generation, and `state` is its final state.
+    `previous` are the objects of the writer before this sink that its first claim has accepted.
     """
 
     state: LedgerState
@@ -59,6 +61,7 @@ class GenerationAudit:
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     ended: bool = False
     lost: Sequence[LostObject] = ()
+    previous: Sequence[AcceptedObject] = ()
 
     @property
     def objects(self) -> list[ClosedObject]:

@@ -48,6 +48,7 @@ def per_generation(
                 starts=_starts(own_claims),
                 ended=ended is not None,
                 lost=[each for each in lost if generation_of(each.record, numbers) == generation],
+                previous=[o for claim in own_claims if claim.previous is not None for o in claim.previous.objects],
             )
         )
     return generations
