@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +18,14 @@ from sink_job.ledger.first_claim import checks
 from sink_job.ledger.first_claim.previous_writer import PreviousWriter
 from sink_job.ledger.store import Ledger
 from sink_job.maintenance.position.cases import Case
+from sink_job.maintenance.position.finder import find_position
+from sink_job.maintenance.position.start import has_ledger
+from sink_job.verify import previous_objects
 from sink_job.verify.results import FindingType
+from tests.support.memory_sink import MemorySinkFixture
 from tests.support.previous_objects import accepted, key_of, offsets_in, position, rows, write
 from tests.support.sink_fixture import SinkFixture
-from tests.support.synthetic_log import FileConsumerGroup, SyntheticLog
+from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog
 from tests.support.verify_sink import ROOT, deep, findings
 
 pytestmark = pytest.mark.data
@@ -333,6 +339,50 @@ def test_a_crash_after_the_claim_needs_no_option_at_the_next_start(sink_fixture:
     driver(sink_fixture, two_objects(sink_fixture)).start().close()
     run(sink_fixture, None)
     expect_each_record_once(sink_fixture)
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+def test_a_first_start_killed_at_any_request_leaves_each_record_in_one_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison is repeated while there is no ledger; the bucket is in memory."""
+    kills, was_killed = 0, True
+    while was_killed:
+        folder = tmp_path / str(kills)
+        folder.mkdir()
+        memory = MemorySinkFixture(folder, monkeypatch)
+        monkeypatch.setattr(previous_objects, "connect", lambda settings, s3=memory.s3: s3)
+        for first, end in ((0, 10), (10, 17)):
+            memory.s3.put(key_of(first), rows(LOG, range(first, end)))
+        memory.group.write_text('{"log-0": 10}')
+        memory.s3.create_upload(key_of(17))
+        calls: list[str] = []
+
+        def kill(call: str, key: str, at: int = kills, calls: list[str] = calls) -> None:
+            calls.append(call)
+            if len(calls) == at + 1:
+                raise Killed
+
+        def start(memory: MemorySinkFixture = memory) -> None:
+            s3: Any = memory.s3
+            admin, engine = FileConsumerGroup(LOG, memory.group), InlineEngine(LOG)
+            previous = None
+            if not has_ledger(memory.sink, s3):
+                previous = find_position(memory.sink, s3, None, admin, engine).previous_writer()  # type: ignore[arg-type]
+            memory.run(LOG, previous=previous)
+
+        with memory.faults(kill), contextlib.suppress(Killed):
+            start()
+        was_killed = len(calls) > kills
+        start()
+        assert sorted(n for offsets in memory.offsets().values() for n in offsets) == list(range(45)), calls
+        assert memory.orphans() == []
+        assert memory.offsets().keys() >= {key_of(0), key_of(10)}
+        kills += 1 if kills < 50 else 15
+    assert kills > 60
 
 
 def test_a_driver_that_resumes_after_a_later_claim_is_fenced_and_reports_no_object(
