@@ -194,5 +194,5 @@ class Coordinator:
         aborted = first_claim.abort_uploads(self._ledger, state, settings, starts)
         if aborted:
             _log.info("aborted %d unfinished uploads of the previous writer", aborted)
-        advice = f"Remove {self._ledger.url}ledger/ and start with --from-connector again."
+        advice = f"Remove {self._ledger.url}ledger/ and repeat the first start."
         first_claim.check_objects(self._s3, settings, claim.previous, starts, advice)

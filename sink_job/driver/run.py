@@ -209,9 +209,11 @@ class _Run:
     def _previous_writer(
         self, s3: S3Client, engine: SparkEngine, admin: JavaKafkaAdmin, stop: threading.Event
     ) -> PreviousWriter | None:
-        """What a first claim continues (`--from-connector`); None for every other start."""
-        request = self.options.from_connector
-        if request is None:
+        """What a first claim continues (`--from-connector`, `kafka.existingObjects`); None for every other start."""
+        goal = self.options.goal
+        only_publishes = goal.publish_open and not goal.until_caught_up
+        request = self.options.from_connector or FromConnector.of_manifest(self.sink, s3)
+        if request is None or only_publishes:
             return None
         self.signals.on_stop(engine.cancel)
         settings = self.connections.s3

@@ -23,7 +23,7 @@ from devtools.connect_worker import ConnectWorker, connect_worker
 from devtools.kafka import KafkaBroker
 from devtools.processes import wait_until
 from devtools.s3 import S3Server
-from devtools.sink_process import SinkCommand, local_spec, manifest
+from devtools.sink_process import SinkCommand, local_spec, manifest, short_run
 from devtools.topics import Record, Topics
 
 pytestmark = [pytest.mark.data, pytest.mark.spark]
@@ -250,7 +250,9 @@ def test_a_killed_worker_leaves_objects_beyond_its_offsets_that_are_accepted(
         assert cases(output) == ["Accepted", "Accepted"]
         assert "offsets 20 to 29, 10 records, equal to Kafka's (values of JSON)" in output
         assert "1 unfinished uploads at keys of this sink are aborted after the first claim" in output
-        take_over(sink)
+        accepting = {"groupId": connector.group, "existingObjects": "Accept"}
+        sink.write(short_run(manifest("flights", connector.spec(kafka=accepting))))
+        sink.must("run", *ALL)  # as the operator starts it
         connector.expect_each_record_once(sink)
         assert f"{connector.topic}-0: 3 objects with offsets 20 to 44 are of the previous writer" in sink.must("verify")
     finally:

@@ -76,10 +76,10 @@ class ConnectorPosition:
             more = f"; and {len(rejected) - MAX_REPORTED:,} more" if len(rejected) > MAX_REPORTED else ""
             advice = "Move such objects away, or set the group's offsets behind them"
             if all(each.case is Case.FORGOTTEN and each.after_objects is not None for each in rejected):
-                advice = "Start with --start-at-objects, or set the group's offsets"
+                advice = "Set the group's offsets, or start with --start-at-objects (existingObjects: AcceptNewest)"
             raise LedgerLost(
                 f"{len(rejected):,} topic-partitions cannot continue consumer group {self.group}: {shown}{more}. "
-                f"Nothing was written. {advice}. --dry-run lists all, with the commands."
+                f"Nothing was written. {advice}. s3sink run --from-connector --dry-run lists all, with the commands."
             )
         return PreviousWriter(
             group=self.group,

@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
+from sink_job.api.enums import ObjectsAtStart
 from sink_job.api.spec import Sink
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Engine
@@ -31,6 +32,14 @@ class FromConnector:
 
     start_at_objects: bool = False
     stop_url: str | None = None
+
+    @classmethod
+    def of_manifest(cls, sink: Sink, s3: S3Client) -> Self | None:
+        """The request of `kafka.existingObjects`; None if there is none, or the sink has a ledger."""
+        requested = sink.spec.kafka.existing_objects
+        if requested is ObjectsAtStart.REJECT or has_ledger(sink, s3):
+            return None
+        return cls(start_at_objects=requested is ObjectsAtStart.ACCEPT_NEWEST)
 
 
 def has_ledger(sink: Sink, s3: S3Client) -> bool:

@@ -59,12 +59,14 @@ def test_an_error_names_the_first_topic_partitions_and_counts_the_others() -> No
     assert "5 topic-partitions cannot continue" in text
     assert "log-0 (Different): message 0; log-1" in text
     assert "; and 2 more." in text
-    assert "Move such objects away, or set the group's offsets behind them. --dry-run lists all" in text
+    assert (
+        "Move such objects away, or set the group's offsets behind them. s3sink run --from-connector --dry-run" in text
+    )
     assert (error.value.exit_code, found.exit_code) == (7, 7)
 
 
 def test_forgotten_offsets_that_the_objects_show_have_their_own_advice() -> None:
-    with pytest.raises(LedgerLost, match="Start with --start-at-objects"):
+    with pytest.raises(LedgerLost, match="or start with --start-at-objects"):
         position(partition(0, Case.FORGOTTEN, None, after=20)).previous_writer()
     with pytest.raises(LedgerLost, match="Move such objects away"):
         position(partition(0, Case.FORGOTTEN, None)).previous_writer()

@@ -11,8 +11,9 @@ import pytest
 from sink_job.maintenance.position import start
 from sink_job.maintenance.position.start import FromConnector, has_ledger, previous_writer, wait_until_empty
 from tests.support.memory_sink import MemorySinkFixture
+from tests.support.sink_fixture import manifest
 from tests.support.store_faults import LOG
-from tests.support.synthetic_log import FileConsumerGroup, InlineEngine
+from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, sink_of_text
 
 
 @pytest.fixture
@@ -79,3 +80,22 @@ def test_the_wait_for_an_empty_group_ends_with_its_limit_and_with_the_driver(sin
     stop.set()
     wait_until_empty(sink_fixture.sink, admin, stop)
     assert admin.asked == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "request_of_it"),
+    [
+        ("Reject", None),
+        ("Accept", FromConnector()),
+        ("AcceptNewest", FromConnector(start_at_objects=True)),
+    ],
+)
+def test_a_manifest_asks_for_it_until_the_sink_has_a_ledger(
+    sink_fixture: MemorySinkFixture, value: str, request_of_it: FromConnector | None
+) -> None:
+    kafka = {"bootstrapServers": "127.0.0.1:9", "topics": ["log"], "groupId": "group", "existingObjects": value}
+    sink = sink_of_text(manifest("archive", "http://127.0.0.1:9", flush_size=5, spec={"kafka": kafka}))
+    s3: Any = sink_fixture.s3
+    assert FromConnector.of_manifest(sink, s3) == request_of_it
+    sink_fixture.run(LOG)
+    assert FromConnector.of_manifest(sink, s3) is None
