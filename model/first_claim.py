@@ -26,7 +26,7 @@ FIRST_CLAIM_RULES: Final = {
     "first.compared": "A start behind objects needs their records to be Kafka's.",
     "first.checks-again": "After its claim a driver lists the objects again; any but the accepted ones ends the start.",
     "first.aborts-first": "The unfinished uploads are aborted before the objects are listed.",
-    "first.repeated": "Every driver does both until the ledger has a record beside claims.",
+    "first.repeated": "Every driver does both until one of them has recorded that it has checked.",
     "first.head": "The head is checked after the uploads are listed and before they are aborted.",
 }
 OMITTED: Final = {
@@ -68,6 +68,7 @@ class World(NamedTuple):
     claims: int = 0
     start: int = 0
     accepted: frozenset[Written] = frozenset()
+    is_checked: bool = False
     has_round: bool = False
     removed: bool = False
 
@@ -127,7 +128,11 @@ class FirstClaim:
                 yield "aborts the listed uploads", it._replace(step=step, listed=frozenset()), after
             case "aborted":
                 yield self._check(world, it, "checked")
+            case "checked" if world.claims != it.epoch:
+                yield "is fenced", it._replace(step="fenced"), world
             case "checked":
+                yield "records the check", it._replace(step="recorded"), world._replace(is_checked=True)
+            case "recorded":
                 yield "starts its upload", it._replace(step="opened"), world._replace(uploads=world.uploads | {number})
             case "opened":
                 yield self._round(world, number, it)
@@ -146,8 +151,8 @@ class FirstClaim:
         epoch = world.claims + 1
         if not world.claims:
             world = world._replace(start=it.start, accepted=it.accepted)
-        checks = not world.has_round and (epoch == 1 or self._has("first.repeated"))
-        driver = Starting("claimed" if checks else "checked", epoch)
+        checks = not world.is_checked and (epoch == 1 or self._has("first.repeated"))
+        driver = Starting("claimed" if checks else "recorded", epoch)
         return f"claims the ledger with number {epoch}", driver, world._replace(claims=epoch)
 
     def _check(self, world: World, it: Starting, following: str) -> tuple[str, Starting, World]:

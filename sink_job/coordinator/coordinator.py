@@ -30,7 +30,7 @@ from sink_job.ledger.handover import Handover
 from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import ownership_checked_first, take_over
-from sink_job.ledger.transitions import diff
+from sink_job.ledger.transitions import apply, diff
 from sink_job.s3 import S3Client, connect, lifecycle_warning, probe, probe_encryption, probe_object_lock
 from sink_job.s3.settings import with_customer_key
 
@@ -131,7 +131,7 @@ class Coordinator:
             raise
         self._claims.check_after_claim(topics)
         with ownership_checked_first(self._ledger, lambda: state):
-            self._check_previous_writer(state)
+            state = self._check_previous_writer(state)
         loop = RoundLoop(
             self.sink,
             self.context,
@@ -182,12 +182,13 @@ class Coordinator:
             previous=previous,
         )
 
-    def _check_previous_writer(self, state: LedgerState) -> None:
-        """After a claim without a round before it: aborts the unfinished uploads of the writer that the first claim
-        continues, then checks that its objects are still those of the claim (`sink_job.ledger.first_claim`)."""
+    def _check_previous_writer(self, state: LedgerState) -> LedgerState:
+        """After a claim that only claims precede: aborts the unfinished uploads of the writer that the first claim
+        continues, checks that its objects are still those of the claim, and records that
+        (`sink_job.ledger.first_claim`). Returns the state after the record."""
         claim = first_claim.unchecked_claim(self._ledger, state)
         if claim is None or claim.previous is None or claim.settings is None:
-            return
+            return state
         settings = ObjectSettings.model_validate_json(claim.settings)
         starts = {TopicPartition.parse(name): p.state.rotation_start for name, p in claim.partitions.items()}
         self._discovery.check_no_members(f"Nothing was copied since the claim of {self._ledger.url}")
@@ -196,3 +197,7 @@ class Coordinator:
             _log.info("aborted %d unfinished uploads of the previous writer", aborted)
         advice = f"Remove {self._ledger.url}ledger/ and repeat the first start."
         first_claim.check_objects(self._s3, settings, claim.previous, starts, advice)
+        number, attempt = state.number + 1, self.context.attempt
+        checked = Record(number=number, epoch=state.epoch, attempt=attempt, kind="round", clock=state.clock)
+        self._ledger.append(checked)
+        return apply(state, checked)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,14 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import ConfigurationError, LedgerFenced, LedgerLost
+from sink_job.coordinator import coordinator
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.coordinator import Coordinator
+from sink_job.formats.compression import zstd
 from sink_job.ledger.first_claim import checks
 from sink_job.ledger.first_claim.previous_writer import PreviousWriter
 from sink_job.ledger.store import Ledger
+from sink_job.ledger.takeover import take_over
 from sink_job.maintenance.position.cases import Case
 from sink_job.maintenance.position.finder import find_position
 from sink_job.maintenance.position.start import has_ledger
@@ -142,6 +146,37 @@ def test_offsets_without_a_record_are_no_difference(sink_fixture: SinkFixture) -
     sink_fixture.set_group({"log-0": 10})
     run(sink_fixture, accepted(sink_fixture, log), log)
     expect_each_record_once(sink_fixture, log)
+
+
+@pytest.mark.parametrize("codec", ["Gzip", "Zstd"])
+def test_compressed_objects_are_compared(sink_fixture: SinkFixture, codec: str) -> None:
+    suffix, compressed = (".gz", gzip.compress) if codec == "Gzip" else (".zst", zstd.compress)
+    sink_fixture.put(key_of(10) + suffix, compressed(rows(LOG, range(10, 20))))
+    sink_fixture.set_group({"log-0": 10})
+    spec = {"format": {"compression": {"codec": codec}}}
+    assert [(p.case, p.start) for p in position(sink_fixture, LOG, spec=spec).partitions] == [(Case.ACCEPTED, 20)]
+    sink_fixture.put(key_of(10) + suffix, compressed(rows(LOG, range(10, 20)))[:-9])
+    assert [p.case for p in position(sink_fixture, LOG, spec=spec).partitions] == [Case.DIFFERENT]
+
+
+@pytest.mark.parametrize(("end", "case"), [(b"", Case.ACCEPTED), (b"x", Case.DIFFERENT)])
+def test_delimited_bytes_are_compared_byte_by_byte(sink_fixture: SinkFixture, end: bytes, case: Case) -> None:
+    values = b"".join(LOG.value(0, offset) + b"|" for offset in range(10, 20))
+    sink_fixture.put(key_of(10).replace(".json", ".bin"), values + end)
+    sink_fixture.set_group({"log-0": 10})
+    spec = {"format": {"converter": "Bytes", "output": "Bytes", "bytes": {"separator": "|"}}}
+    found = position(sink_fixture, LOG, spec=spec)
+    assert ([p.case for p in found.partitions], found.comparison) == ([case], "bytes")
+    sink_fixture.put(key_of(10).replace(".json", ".bin"), values.replace(b"|", b"||", 1))
+    assert [p.case for p in position(sink_fixture, LOG, spec=spec).partitions] == [Case.DIFFERENT]
+
+
+def test_records_that_the_sink_leaves_out_are_expected_in_no_object(sink_fixture: SinkFixture) -> None:
+    log = SyntheticLog(records=45, tombstones=frozenset({12, 20}))
+    write(sink_fixture, SyntheticLog(gaps=log.tombstones), (10, 20))
+    sink_fixture.set_group({"log-0": 10})
+    errors = {"tolerance": "All", "onNullValue": "Ignore"}
+    assert [(p.case, p.start) for p in position(sink_fixture, log, errors=errors).partitions] == [(Case.ACCEPTED, 20)]
 
 
 # -- what is rejected ------------------------------------------------------------------------------------------------
@@ -400,6 +435,42 @@ def test_a_driver_that_resumes_after_a_later_claim_is_fenced_and_reports_no_obje
     monkeypatch.setattr(Ledger, "is_head", and_another_driver_runs)
     with pytest.raises(LedgerFenced):
         slow.run()
+    expect_each_record_once(sink_fixture)
+
+
+def test_accepted_objects_may_go_once_the_check_has_passed(sink_fixture: SinkFixture) -> None:
+    idle = SyntheticLog(records=20)
+    write(sink_fixture, idle, (0, 10), (10, 20))
+    sink_fixture.set_group({"log-0": 10})
+    run(sink_fixture, accepted(sink_fixture, idle), idle)
+    sink_fixture.s3.delete([key_of(10)])
+    run(sink_fixture, None, idle)
+    assert sink_fixture.keys() == [key_of(0)]
+    assert sink_fixture.group() == {"log-0": 20}
+
+
+def test_no_command_claims_the_ledger_before_the_check_has_passed(
+    sink_fixture: SinkFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    previous = two_objects(sink_fixture)
+    claim = take_over
+
+    def and_a_task_completes(*given: Any) -> Any:
+        state = claim(*given)
+        write(sink_fixture, LOG, (20, 30))
+        return state
+
+    with monkeypatch.context() as patch:
+        patch.setattr(coordinator, "take_over", and_a_task_completes)
+        with pytest.raises(LedgerLost):
+            run(sink_fixture, previous)
+    with pytest.raises(ConfigurationError, match="has not completed its first start"):
+        sink_fixture.discard()
+    with pytest.raises(ConfigurationError, match="has not completed its first start"):
+        sink_fixture.reset(LOG, "Earliest", on_existing="NewPrefix")
+    sink_fixture.s3.delete([key_of(20)])
+    run(sink_fixture, None)
+    sink_fixture.discard()
     expect_each_record_once(sink_fixture)
 
 

@@ -3,7 +3,7 @@
 The objects of that writer were compared with Kafka before the claim. Between the comparison and the claim, and until
 this driver has aborted the unfinished uploads at keys of this form, a task of the writer that was not stopped may
 make another object visible. So the objects are listed once more after the claim, before anything is read: by every
-driver, until the ledger has a record beside claims.
+driver, until one of them has recorded the check.
 """
 
 from __future__ import annotations
@@ -52,6 +52,16 @@ def unchecked_claim(ledger: Ledger, state: LedgerState) -> Record | None:
         return None
     first = next(iter(ledger.claims(state)), None)
     return None if first is None or first.previous is None else first
+
+
+def check_first_start(ledger: Ledger, state: LedgerState) -> None:
+    """Raises ConfigurationError for a ledger whose first claim continues another writer, before a driver has recorded
+    that its objects are still the accepted ones: after another record no driver would check it."""
+    if unchecked_claim(ledger, state) is not None:
+        raise ConfigurationError(
+            f"the sink has not completed its first start in the place of another writer: {ledger.url} has nothing but "
+            "its claim. Start the sink once, then repeat this command."
+        )
 
 
 def check_objects(

@@ -113,3 +113,21 @@ def test_contradicting_arguments_are_rejected_before_anything_is_read(
     path.write_text(MANIFEST.format(more=""))
     assert main(["run", str(path), *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_password_of_a_worker_is_in_no_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sink_job.driver import run
+
+    def fail(sink: object, options: Any, signals: object) -> None:
+        raise RuntimeError(f"could not reach {options.from_connector.stop_url}")
+
+    monkeypatch.setattr(run, "run_sink", fail)
+    path = tmp_path / "sink.yaml"
+    path.write_text(MANIFEST.format(more=""))
+    url = "http://connect:s3cr3t-word@w:8083/connectors/flights"
+    assert main(["run", str(path), "--debug", "--from-connector", "--stop-connector", url]) == 1
+    shown = capsys.readouterr()
+    assert "could not reach" in shown.err
+    assert "s3cr3t-word" not in shown.err + shown.out

@@ -8,7 +8,14 @@ import pytest
 
 from sink_job.api.errors import AccessDenied, ConfigurationError, LedgerLost
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.ledger.first_claim.checks import abort_uploads, check_objects, continued, objects_of, unchecked_claim
+from sink_job.ledger.first_claim.checks import (
+    abort_uploads,
+    check_first_start,
+    check_objects,
+    continued,
+    objects_of,
+    unchecked_claim,
+)
 from sink_job.ledger.first_claim.previous_writer import AcceptedObject, PreviousWriter
 from sink_job.ledger.state import LedgerState, PartitionState, Record
 from sink_job.ledger.store import Ledger
@@ -110,6 +117,9 @@ def test_the_check_is_repeated_until_the_ledger_has_a_record_beside_claims() -> 
     assert unchecked_claim(ledger, state) == first
     third = Record(number=3, epoch=2, attempt="b", kind="round", clock=0)
     assert unchecked_claim(ledger, apply(state, third)) is None
+    check_first_start(ledger, apply(state, third))
+    with pytest.raises(ConfigurationError, match=r"has nothing but its claim\. Start the sink once"):
+        check_first_start(ledger, state)
 
 
 def test_a_ledger_that_continues_no_other_writer_needs_no_check() -> None:
