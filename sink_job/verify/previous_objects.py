@@ -52,13 +52,14 @@ class PreviousObjects(msgspec.Struct, frozen=True):
 class ObjectEnd(msgspec.Struct, frozen=True):
     """The result for an object. `Equal`: all of its `records` are Kafka's, up to the offset `last`. `Incomplete`: as
     far as the range goes they are, and the object has more. `Different`: `message` says where; up to `last` its
-    first `records` are Kafka's."""
+    first `records` are Kafka's, and it has at least `rows` rows."""
 
     key: str
     status: Literal["Equal", "Incomplete", "Different"]
     last: int = -1
     records: int = 0
     message: str = ""
+    rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,9 @@ class _PreviousComparer:
 
     def _record(self, offset: int, row: bytes) -> None:
         while self._ahead and self._ahead[-1].first <= offset and not self.is_done:
-            self._end_current(before=self._ahead[-1].first)
+            if self._current is not None:
+                self._current.end_before(self._ahead[-1].first, offset, row)
+            self._end_current()
             if not self.is_done:
                 following = self._ahead.pop()
                 self._current = _ReadObject(following, self._rows(following.key))
@@ -132,18 +135,19 @@ class _PreviousComparer:
             message = f"the record at offset {offset} is in no object before it"
             self._add(ObjectEnd(following.key, "Different", message=message), is_required=True)
 
-    def _end_current(self, before: int | None = None) -> None:
-        """Completes the current object. `before`: the first offset of the next one, which is reached."""
+    def _end_current(self) -> None:
+        """Completes the current object."""
         o, self._current = self._current, None
         if o is None:
             return
         if not o.message and not o.is_at_end() and not o.message:
-            if before is None:
-                self._add(ObjectEnd(o.given.key, "Incomplete", o.last, o.records), is_required=True)
-                return
-            o.message = f"it has more records than Kafka has below offset {before}, where the next object begins"
-        status: Literal["Equal", "Different"] = "Different" if o.message else "Equal"
-        self._add(ObjectEnd(o.given.key, status, o.last, o.records, o.message), is_required=o.given.is_required)
+            self._add(ObjectEnd(o.given.key, "Incomplete", o.last, o.records), is_required=True)
+            return
+        if o.message:
+            end = ObjectEnd(o.given.key, "Different", o.last, o.records, o.message, o.records + o.remaining_rows())
+        else:
+            end = ObjectEnd(o.given.key, "Equal", o.last, o.records, rows=o.records)
+        self._add(end, is_required=o.given.is_required)
 
     def _add(self, end: ObjectEnd, *, is_required: bool) -> None:
         self.ends.append(end)
@@ -189,6 +193,10 @@ class _ObjectRows:
         """Whether the next row of the object is equal to `row`, an encoded record."""
         raise NotImplementedError
 
+    def remaining(self) -> int:
+        """The number of rows up to the end of the object, as far as it is known."""
+        return 0
+
 
 class _ByteObjectRows(_ObjectRows):
     """Rows that are equal only with the same bytes."""
@@ -206,6 +214,13 @@ class _JsonObjectRows(_ObjectRows):
     def is_next(self, row: bytes) -> bool:
         line = self._line()
         return line == row.rstrip(b"\n") or _same_json(line, row)
+
+    def remaining(self) -> int:
+        lines = 0
+        while not self.is_at_end():
+            self._line()
+            lines += 1
+        return lines
 
     def _line(self) -> bytes:
         searched = self.at
@@ -244,6 +259,7 @@ class _ReadObject:
         self.last = -1
         self.records = 0
         self.message = ""
+        self.has_different_row = False
         self._rows = rows
 
     def is_at_end(self) -> bool:
@@ -254,13 +270,33 @@ class _ReadObject:
             self.message = self.message or str(error)
             return False
 
+    def end_before(self, following: int, offset: int, row: bytes) -> None:
+        """Ends the object where the next one begins, with the record at `offset`. An object with more rows differs. It
+        reaches up to this record if the record is its next row; else Kafka may have deleted records of it."""
+        if self.message or self.is_at_end() or self.message:
+            return
+        try:
+            self.has_different_row = not self._rows.is_next(row)
+        except ObjectUnreadable:
+            self.has_different_row = True
+        self.last = self.last if self.has_different_row else offset
+        self.message = f"it has more records than Kafka has below offset {following}, where the next object begins"
+
+    def remaining_rows(self) -> int:
+        """After a difference: the number of rows that were not compared or differ; 0 if it is unknown."""
+        try:
+            return self.has_different_row + self._rows.remaining()
+        except ObjectUnreadable:
+            return 0
+
     def compare(self, offset: int, row: bytes) -> None:
         """Compares the next row with the record at `offset`."""
         if not self.records and offset != self.given.first:
             self.message = f"its key begins at offset {self.given.first}, and Kafka's next record is at offset {offset}"
         elif not self.message:
             try:
-                if not self._rows.is_next(row):
+                self.has_different_row = not self._rows.is_next(row)
+                if self.has_different_row:
                     self.message = f"the record at offset {offset} differs from the one in Kafka"
             except ObjectUnreadable as error:
                 self.message = str(error)

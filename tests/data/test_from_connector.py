@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
+import json
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from sink_job.api.errors import ConfigurationError, LedgerFenced, LedgerLost
 from sink_job.coordinator import coordinator
@@ -212,6 +217,34 @@ def test_an_object_that_differs_from_kafka_rejects_the_start(
         found.previous_writer()
 
 
+def test_an_object_that_differs_before_the_offset_and_reaches_beyond_it_rejects_the_start(
+    sink_fixture: SinkFixture,
+) -> None:
+    changed = rows(LOG, range(15)).replace(b'"offset":3', b'"offset":99')
+    sink_fixture.put(key_of(0), changed)
+    sink_fixture.set_group({"log-0": 10})
+    assert [p.case for p in position(sink_fixture, LOG).partitions] == [Case.DIFFERENT]
+    sink_fixture.set_group({"log-0": 15})
+    assert [p.case for p in position(sink_fixture, LOG).partitions] == [Case.COMMITTED]
+
+
+def test_an_object_before_the_offset_that_holds_the_record_at_it_rejects_the_start(sink_fixture: SinkFixture) -> None:
+    log = SyntheticLog(records=20, gaps=frozenset({0, 8}))
+    sink_fixture.put(key_of(1), rows(log, [*range(1, 8), 9]))
+    write(sink_fixture, log, (9, 12))
+    sink_fixture.set_group({"log-0": 9})
+    assert [p.case for p in position(sink_fixture, log).partitions] == [Case.DIFFERENT]
+
+
+def test_records_that_compaction_has_removed_since_are_no_fault_of_an_object_before_the_offset(
+    sink_fixture: SinkFixture,
+) -> None:
+    write(sink_fixture, LOG, (0, 10), (10, 15))
+    sink_fixture.set_group({"log-0": 10})
+    compacted = SyntheticLog(records=45, gaps=frozenset({2, 3, 9}))
+    assert [(p.case, p.start) for p in position(sink_fixture, compacted).partitions] == [(Case.ACCEPTED, 15)]
+
+
 def test_a_record_between_two_objects_is_not_left_out(sink_fixture: SinkFixture) -> None:
     write(sink_fixture, LOG, (0, 10), (12, 20))
     sink_fixture.set_group({"log-0": 10})
@@ -376,6 +409,51 @@ def test_a_crash_after_the_claim_needs_no_option_at_the_next_start(sink_fixture:
     expect_each_record_once(sink_fixture)
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_a_connector_has_written_each_record_is_in_one_object_or_the_start_is_rejected(
+    tmp_path: Path, data: st.DataObject
+) -> None:
+    """Objects that follow each other, with faults: a record that is missing, doubled, changed or in two objects."""
+    end = data.draw(st.integers(1, 24), "end of the log")
+    fault = data.draw(st.sampled_from(["none", "none", "missing", "doubled", "changed", "overlapping"]), "fault")
+    gaps = data.draw(st.frozensets(st.integers(0, end - 1), max_size=4), "gaps")
+    # Before the offset, an object that was changed shows by its rows alone where it ends: gaps would hide it.
+    log = SyntheticLog(records=end, gaps=frozenset() if fault == "changed" else gaps)
+    committed = data.draw(st.one_of(st.none(), st.integers(0, end)), "committed offset")
+    cuts = sorted(data.draw(st.sets(st.integers(0, end), max_size=4), "ends of objects") | {0})
+    folder = tmp_path / uuid.uuid4().hex
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        memory = MemorySinkFixture(folder, patch)
+        patch.setattr(previous_objects, "connect", lambda settings: memory.s3)
+        for first, last in itertools.pairwise(cuts):
+            held = [offset for offset in range(first, last) if offset not in log.gaps]
+            if not held:
+                continue
+            written, is_faulty = held, data.draw(st.booleans(), "is faulty")
+            if is_faulty and fault == "missing":
+                written = held[:-1] if len(held) > 1 else held
+            elif is_faulty and fault == "doubled":
+                written = [*held, held[-1]]
+            elif is_faulty and fault == "overlapping":
+                written = held if last == end or last in log.gaps else [*held, last]
+            content = rows(log, written)
+            if is_faulty and fault == "changed":
+                content = content.replace(b'"offset":%d' % held[0], b'"offset":%d' % (held[0] + 1000))
+            memory.s3.put(key_of(held[0]), content)
+        if committed is not None:
+            memory.group.write_text(json.dumps({"log-0": committed}))
+        previous = position_in_memory(memory, log, start_at_objects=True)
+        if previous is None:
+            return
+        memory.run(log, previous=previous)
+        newest = max((o.last + 1 for o in previous.objects), default=0)
+        checked = newest if committed is None else committed  # without an offset older objects are not compared
+        found = sorted(n for offsets in memory.offsets().values() for n in offsets if checked <= n < 1000)
+        assert found == [offset for offset in range(checked, end) if offset not in log.gaps]
+
+
 class Killed(BaseException):
     """The end of a process."""
 
@@ -403,11 +481,7 @@ def test_a_first_start_killed_at_any_request_leaves_each_record_in_one_object(
 
         def start(memory: MemorySinkFixture = memory) -> None:
             s3: Any = memory.s3
-            admin, engine = FileConsumerGroup(LOG, memory.group), InlineEngine(LOG)
-            previous = None
-            if not has_ledger(memory.sink, s3):
-                previous = find_position(memory.sink, s3, None, admin, engine).previous_writer()  # type: ignore[arg-type]
-            memory.run(LOG, previous=previous)
+            memory.run(LOG, previous=None if has_ledger(memory.sink, s3) else position_in_memory(memory, LOG))
 
         with memory.faults(kill), contextlib.suppress(Killed):
             start()
@@ -472,6 +546,17 @@ def test_no_command_claims_the_ledger_before_the_check_has_passed(
     run(sink_fixture, None)
     sink_fixture.discard()
     expect_each_record_once(sink_fixture)
+
+
+def position_in_memory(
+    memory: MemorySinkFixture, log: SyntheticLog, *, start_at_objects: bool = False
+) -> PreviousWriter | None:
+    """What a first claim records; None if the start is rejected."""
+    s3: Any = memory.s3
+    settings: Any = None
+    admin, engine = FileConsumerGroup(log, memory.group), InlineEngine(log)
+    found = find_position(memory.sink, s3, settings, admin, engine, start_at_objects=start_at_objects)
+    return None if found.exit_code else found.previous_writer()
 
 
 def test_without_the_option_the_start_is_rejected_as_before(sink_fixture: SinkFixture) -> None:

@@ -140,12 +140,19 @@ def decide(
         different = next((each for each in reversed(compared) if each.status != "Equal"), None)
         return _rejected(facts, after, different, reason)
     before = None if facts.before is None else equal.get(facts.before.key)
-    if different is not None and different.last + 1 >= facts.committed:
-        return _rejected(facts, after, different, reason)  # begins before the offset and reaches beyond it
+    if different is not None and _reaches_beyond(facts, facts.committed, different):
+        return _rejected(facts, after, different, reason)
     accepted = [each for each in (before, *beyond) if each is not None and each.last >= facts.committed]
     if not accepted:
         return PartitionPosition(facts, Case.COMMITTED, facts.committed, after, message=_retention_note(facts))
     return PartitionPosition(facts, Case.ACCEPTED, accepted[-1].last + 1, after, _accepted(facts, accepted))
+
+
+def _reaches_beyond(facts: PartitionFacts, committed: int, different: ObjectEnd) -> bool:
+    """Whether an object that begins before the committed offset, and differs from Kafka, has records beyond it: it is
+    equal up to the offset, or it has so many rows."""
+    first = next(each.first for each in facts.objects if each.key == different.key)
+    return different.last + 1 >= committed or first + different.rows > committed
 
 
 def _without_offset(

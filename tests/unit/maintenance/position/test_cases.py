@@ -47,6 +47,17 @@ def decided(
         pytest.param(facts(20, 0, 10), (), Case.COMMITTED, 20, None, id="older objects that Kafka no longer holds"),
         pytest.param(facts(20, 10), (different(10, 12),), Case.COMMITTED, 20, None, id="an older object was changed"),
         pytest.param(facts(20, 10), (different(10, 19),), Case.DIFFERENT, None, None, id="it reaches beyond it"),
+        pytest.param(
+            facts(20, 10), (ObjectEnd("k10", "Different", 12, 3, "x", 10),), Case.COMMITTED, 20, None, id="ten rows"
+        ),
+        pytest.param(
+            facts(20, 10),
+            (ObjectEnd("k10", "Different", 12, 3, "x", 11),),
+            Case.DIFFERENT,
+            None,
+            None,
+            id="too many rows",
+        ),
         pytest.param(facts(15, 10), (equal(10, 19),), Case.ACCEPTED, 20, 20, id="inside of an object"),
         pytest.param(facts(20, 10, 20), (equal(10, 19), equal(20, 25)), Case.ACCEPTED, 26, 26, id="one object at it"),
         pytest.param(facts(20, 20, 30), (equal(20, 29), equal(30, 31)), Case.ACCEPTED, 32, 32, id="two objects"),
