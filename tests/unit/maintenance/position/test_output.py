@@ -1,21 +1,18 @@
-"""`s3sink run --from-connector`: its arguments, and what a dry run prints."""
+"""What `s3sink run --from-connector --dry-run` prints."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.cli.connector_position import output
-from sink_job.cli.main import main
 from sink_job.ledger.first_claim.previous_writer import AcceptedObject
 from sink_job.maintenance.position.cases import Case, FoundObject, PartitionFacts, PartitionPosition
 from sink_job.maintenance.position.finder import ConnectorPosition
+from sink_job.maintenance.position.output import output
 from tests.support.sink_fixture import manifest
 from tests.support.synthetic_log import sink_of_text
-from tests.unit.cli.test_run import MANIFEST
 
 SINK = sink_of_text(manifest("archive", "http://127.0.0.1:9", flush_size=10))
 OBJECTS = tuple(FoundObject(f"topics/log/k{n}", n, 5, '"e"') for n in (10, 20))
@@ -91,43 +88,3 @@ def test_active_members_have_the_command_that_stops_the_connector(stop_url: str 
     assert f"  {command}" in shown
     assert shown[-1] == "The sink would not start: the group has active members. Nothing was changed."
     assert "password" not in "".join(shown)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--dry-run"], "--dry-run needs --from-connector"),
-        (["--start-at-objects"], "--start-at-objects needs --from-connector"),
-        (["--stop-connector", "http://w/connectors/c"], "--stop-connector needs --from-connector"),
-        (["--from-connector", "--start-new-ledger"], "--from-connector and --start-new-ledger exclude each other"),
-        (["--from-connector", "--publish-open"], "--publish-open without --until-caught-up exclude each other"),
-        (["--from-connector", "--take-over-from", "a/b/c/d"], "--take-over-from exclude each other"),
-        (["--from-connector", "--stop-connector", "http://w:8083"], "the URL names no connector"),
-        (["--from-connector", "--stop-connector", "w/connectors/c"], "the URL names no connector"),
-    ],
-)
-def test_contradicting_arguments_are_rejected_before_anything_is_read(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "sink.yaml"
-    path.write_text(MANIFEST.format(more=""))
-    assert main(["run", str(path), *words]) == 2
-    assert message in capsys.readouterr().err
-
-
-def test_the_password_of_a_worker_is_in_no_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from sink_job.driver import run
-
-    def fail(sink: object, options: Any, signals: object) -> None:
-        raise RuntimeError(f"could not reach {options.from_connector.stop_url}")
-
-    monkeypatch.setattr(run, "run_sink", fail)
-    path = tmp_path / "sink.yaml"
-    path.write_text(MANIFEST.format(more=""))
-    url = "http://connect:s3cr3t-word@w:8083/connectors/flights"
-    assert main(["run", str(path), "--debug", "--from-connector", "--stop-connector", url]) == 1
-    shown = capsys.readouterr()
-    assert "could not reach" in shown.err
-    assert "s3cr3t-word" not in shown.err + shown.out
