@@ -111,7 +111,7 @@ class KafkaBroker:
     def start(self) -> None:
         """Starts the broker and returns when it answers; `ServerFailedError` carries the end of its log."""
         properties = self._write_properties()
-        command = _java(
+        command = java_command(
             "kafka.Kafka", str(properties), options=[f"-Xmx{self.heap}", *self._options], more=self._classes
         )
         process = Process(command, log=self.log, with_parent=self._with_parent, cwd=self.directory)
@@ -264,7 +264,7 @@ def _make_template(template: Path) -> None:
         }
         properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         arguments = ["format", "-t", _kafka_uuid(), "-c", str(properties)]
-        command = _java("kafka.tools.StorageTool", *arguments, options=["-Xmx128m", *_SHORT_LIVED])
+        command = java_command("kafka.tools.StorageTool", *arguments, options=["-Xmx128m", *_SHORT_LIVED])
         tool = Process(command, log=work / "log")
         if tool.wait(60):
             raise ServerFailedError(f"formatting a broker's folder: {tool.last_lines()}")
@@ -287,7 +287,7 @@ def class_archive(jars: Sequence[Path]) -> Path:
     return cache_dir() / "kafka" / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
 
 
-def _java(main: str, *arguments: str, options: Sequence[str], more: Sequence[Path] = ()) -> list[str | Path]:
+def java_command(main: str, *arguments: str, options: Sequence[str], more: Sequence[Path] = ()) -> list[str | Path]:
     """The command that runs a class of Kafka's. `more`: jars after those of the broker."""
     jars = broker_class_path()
     archive = class_archive(jars)

@@ -12,6 +12,12 @@ class StartingOffsets(StrEnum):
     LATEST = "Latest"
 
 
+class ObjectsAtStart(StrEnum):
+    REJECT = "Reject"
+    ACCEPT = "Accept"
+    ACCEPT_NEWEST = "AcceptNewest"
+
+
 class IsolationLevel(StrEnum):
     READ_COMMITTED = "ReadCommitted"
     READ_UNCOMMITTED = "ReadUncommitted"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.units.quantities import parse_size
@@ -17,6 +19,11 @@ from sink_job.cli.common import (
     secret_dirs,
     with_schema,
 )
+from sink_job.driver.secret_registry import SECRETS
+
+if TYPE_CHECKING:
+    from sink_job.api.spec import Sink
+    from sink_job.maintenance.position.start import FromConnector
 
 HTTP_HOST = "127.0.0.1"
 
@@ -40,6 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_sink(parser)
     add_config_maps(parser)
     _add_stop_condition(parser)
+    _add_from_connector(parser)
     parser.add_argument(
         "--cores", metavar="N", type=_count, help="number of concurrent tasks (default: number of CPUs, at most 4)"
     )
@@ -98,8 +106,11 @@ def run(args: argparse.Namespace) -> int:
     sink = read_sink(args.manifest)
     if reason := sink.reason_not_to_run():
         raise InvalidSpec([f"{reason} (the operator handles this field; remove it for s3sink run)"])
+    from_connector = _requested(args)
     secrets = secret_dirs(args, sink)
     sink = with_schema(args, sink)
+    if from_connector is not None and args.dry_run:
+        return _dry_run(sink, secrets, from_connector)
 
     from sink_job.driver.signals import StopSignals
 
@@ -125,11 +136,93 @@ def run(args: argparse.Namespace) -> int:
             cores=args.cores,
             memory=args.memory,
             spark_properties=args.spark_properties,
+            from_connector=from_connector,
             debug=args.debug,
         )
         report = run_sink(sink, options, signals)
     print(summary(report))
     return 0
+
+
+def _add_from_connector(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments to `s3sink run`."""
+    group = parser.add_argument_group("first start in the place of a Kafka Connect connector (docs/migrating.md)")
+    group.add_argument(
+        "--from-connector",
+        action="store_true",
+        help="continue the consumer group of a connector: start behind its newest objects if their records are those "
+        "in Kafka. Without effect once the sink has a ledger",
+    )
+    group.add_argument(
+        "--dry-run", action="store_true", help="with --from-connector: print where it would start, and change nothing"
+    )
+    group.add_argument(
+        "--start-at-objects",
+        action="store_true",
+        help="with --from-connector: topic-partitions of which Kafka has forgotten the group's offset start behind "
+        "their newest object",
+    )
+    group.add_argument(
+        "--stop-connector",
+        metavar="URL",
+        help="with --from-connector: stop this connector first, such as http://HOST:8083/connectors/NAME. With "
+        "--dry-run: print the command",
+    )
+
+
+def _requested(args: argparse.Namespace) -> FromConnector | None:
+    """The request of the arguments. Raises InvalidSpec for contradicting ones, InvalidConnector for a wrong URL."""
+    options = {
+        "--dry-run": args.dry_run,
+        "--start-at-objects": args.start_at_objects,
+        "--stop-connector": args.stop_connector,
+    }
+    if not args.from_connector:
+        if alone := [name for name, value in options.items() if value]:
+            raise InvalidSpec([f"{alone[0]} needs --from-connector"])
+        return None
+    others = {
+        "--start-new-ledger": args.start_new_ledger,
+        "--take-over-from": args.take_over_from is not None,
+        "--publish-open without --until-caught-up": args.publish_open and not args.until_caught_up,
+    }
+    if beside := [name for name, value in others.items() if value]:
+        raise InvalidSpec([f"--from-connector and {beside[0]} exclude each other"])
+    from sink_job.maintenance.position.start import FromConnector
+
+    if args.stop_connector is not None:
+        from sink_job.migrate.inputs.worker_rest import connector_url
+
+        at = connector_url(args.stop_connector)
+        SECRETS.hide([at.login, at.login.partition(":")[2]])
+    return FromConnector(start_at_objects=args.start_at_objects, stop_url=args.stop_connector)
+
+
+def _dry_run(sink: Sink, secrets: Mapping[str, Path], request: FromConnector) -> int:
+    """Prints where the sink would start; returns 0, or 7 if it could not. Raises the errors of Kafka and the store."""
+    from sink_job.cli.kafka_access import kafka_access, shown_progress
+    from sink_job.driver import logs
+    from sink_job.kafka.properties import KafkaProperties
+    from sink_job.maintenance.position.finder import find_position
+    from sink_job.maintenance.position.output import output
+    from sink_job.maintenance.position.start import has_ledger
+    from sink_job.s3 import S3Settings, connect
+
+    logs.set_up("text")
+    settings = S3Settings.of(sink.spec, secrets, reads_only=True)
+    properties = KafkaProperties.of(sink.spec.kafka, secrets)
+    s3 = connect(settings)
+    s3.check_access()
+    if has_ledger(sink, s3):
+        print(f"The sink {sink.sink_id} has a ledger: it continues there, and --from-connector has no effect.")
+        return 0
+    with shown_progress() as progress, kafka_access(sink, properties, "position", reads=True) as (admin, engine):
+        assert engine is not None
+        position = find_position(
+            sink, s3, settings, admin, engine, start_at_objects=request.start_at_objects, report=progress
+        )
+    print("\n".join(output(sink, position, request.stop_url)))
+    return position.exit_code
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from sink_job.coordinator.hanging_transactions import HANGING_AFTER_MS
 from sink_job.engine.dead_letter_topic import DeadLetterTopic
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Engine
+from sink_job.ledger.first_claim.previous_writer import PreviousWriter
 from sink_job.ledger.ownership import Owner
 from sink_job.registry.base import SchemaRegistry
 from sink_job.s3 import S3Settings
@@ -39,7 +40,7 @@ class CoordinatorContext:
     from an arbitrary start; setting the host's clock does not affect it. `stop` is set when the driver has to end;
     pauses wait on it. With `publish_at_stop` it publishes its open objects before it ends. `registry` has the schemas
     of `spec.format.registry` and `spec.format.schema`. `dead_letter_topic` makes a producer of dead letters by its name
-    and whether it uses transactions.
+    and whether it uses transactions. `previous`: a first claim continues this writer.
     """
 
     s3: S3Settings
@@ -64,6 +65,7 @@ class CoordinatorContext:
     publish_at_stop: threading.Event = field(default_factory=threading.Event)
     registry: SchemaRegistry | None = None
     dead_letter_topic: Callable[[str, bool], DeadLetterTopic] | None = None
+    previous: PreviousWriter | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.spec import Sink
+from sink_job.api.spec import ObjectSettings, Sink
+from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.formats import with_library
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.dead_letters.producer import check_dead_letter_topic
@@ -22,12 +23,14 @@ from sink_job.coordinator.topic_discovery import TopicDiscovery
 from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.ledger import ownership
 from sink_job.ledger.clocks import HostClock
+from sink_job.ledger.first_claim import checks as first_claim
+from sink_job.ledger.first_claim.previous_writer import PreviousWriter
 from sink_job.ledger.generations import settings_of_generation
 from sink_job.ledger.handover import Handover
 from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import ownership_checked_first, take_over
-from sink_job.ledger.transitions import diff
+from sink_job.ledger.transitions import apply, diff
 from sink_job.s3 import S3Client, connect, lifecycle_warning, probe, probe_encryption, probe_object_lock
 from sink_job.s3.settings import with_customer_key
 
@@ -127,6 +130,8 @@ class Coordinator:
             self._claims.check_after_claim(topics)
             raise
         self._claims.check_after_claim(topics)
+        with ownership_checked_first(self._ledger, lambda: state):
+            state = self._check_previous_writer(state)
         loop = RoundLoop(
             self.sink,
             self.context,
@@ -148,10 +153,18 @@ class Coordinator:
         another driver."""
         kafka = ownership.check_topic_ids(state.kafka, self._discovery.topic_ids(topics))
         partitions = self._claims.continued(self._discovery.new_partitions(state, topics))
+        previous: PreviousWriter | None = None
         if not state.partitions and partitions:
             partitions = self._discovery.initial_offsets(partitions, self._claims.continues_at)
+            previous = self.context.previous
+            if previous is not None:
+                committed = self.context.admin.group_offsets(self.sink.group_id, list(partitions))
+                partitions = first_claim.continued(partitions, previous, committed)
             starts = {tp: p.next for tp, p in partitions.items()}
-            if not self.stop_condition.start_new_ledger:
+            if previous is not None:
+                advice = "No ledger was created: start again."
+                first_claim.check_objects(self._s3, self._object_settings, previous, starts, advice)
+            elif not self.stop_condition.start_new_ledger:
                 ownership.check_no_objects(self._s3, self._object_settings, starts)
             self._discovery.check_no_members()
         number = state.number + 1
@@ -166,4 +179,25 @@ class Coordinator:
             ).model_dump_json(),
             kafka=kafka,
             partitions={str(tp): diff(None, p) for tp, p in partitions.items()},
+            previous=previous,
         )
+
+    def _check_previous_writer(self, state: LedgerState) -> LedgerState:
+        """After a claim that only claims precede: aborts the unfinished uploads of the writer that the first claim
+        continues, checks that its objects are still those of the claim, and records that
+        (`sink_job.ledger.first_claim`). Returns the state after the record."""
+        claim = first_claim.unchecked_claim(self._ledger, state)
+        if claim is None or claim.previous is None or claim.settings is None:
+            return state
+        settings = ObjectSettings.model_validate_json(claim.settings)
+        starts = {TopicPartition.parse(name): p.state.rotation_start for name, p in claim.partitions.items()}
+        self._discovery.check_no_members(f"Nothing was copied since the claim of {self._ledger.url}")
+        aborted = first_claim.abort_uploads(self._ledger, state, settings, starts)
+        if aborted:
+            _log.info("aborted %d unfinished uploads of the previous writer", aborted)
+        advice = f"Remove {self._ledger.url}ledger/ and repeat the first start."
+        first_claim.check_objects(self._s3, settings, claim.previous, starts, advice)
+        number, attempt = state.number + 1, self.context.attempt
+        checked = Record(number=number, epoch=state.epoch, attempt=attempt, kind="round", clock=state.clock)
+        self._ledger.append(checked)
+        return apply(state, checked)

@@ -92,15 +92,16 @@ class TopicDiscovery:
         every = [TopicPartition(name, n) for name, info in topics.items() for n in range(info.partitions)]
         return self.admin.group_metadata(self._sink.group_id, every)
 
-    def check_no_members(self) -> None:
-        """Raises ConfigurationError when the consumer group has active members before the sink's first claim: they
-        would continue after the offsets at which the sink starts, so records would be copied twice."""
+    def check_no_members(self, state: str = "No ledger was created") -> None:
+        """Raises ConfigurationError when the consumer group has active members before the sink's first round: they
+        would continue after the offsets at which the sink starts, so records would be copied twice. `state`: what was
+        done so far, as a sentence."""
         group = self._sink.group_id
         members = self.admin.group_members(group)
         if members:
             raise ConfigurationError(
                 f"consumer group {group} has {members} active members, such as a connector that is still running. "
-                "No ledger was created. Stop them and start the sink again, or choose another spec.kafka.groupId."
+                f"{state}. Stop them and start the sink again, or choose another spec.kafka.groupId."
             )
 
     def end_offsets(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:

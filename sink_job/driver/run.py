@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -50,6 +50,8 @@ from sink_job.kafka.dead_letter_topic import JavaDeadLetterTopic
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.kafka.record_times import RecordTimes
 from sink_job.kafka.unknown_properties import unknown_properties
+from sink_job.ledger.first_claim.previous_writer import PreviousWriter
+from sink_job.maintenance.position.start import FromConnector, previous_writer
 from sink_job.registry.base import SchemaRegistry
 from sink_job.registry.client import open_schemas
 from sink_job.registry.settings import RegistrySettings
@@ -76,7 +78,8 @@ class RunOptions:
 
     `http`: host and port of the report server. `memory`: bytes for the whole process tree. `cores`: concurrent tasks.
     `screen`: show the live console if standard error is a terminal. `spark_properties`: file with the Spark properties
-    of executor pods; tasks then use the memory and cores of these pods.
+    of executor pods; tasks then use the memory and cores of these pods. `from_connector`: a first start continues a
+    connector.
     """
 
     goal: StopCondition = field(default_factory=StopCondition)
@@ -87,6 +90,7 @@ class RunOptions:
     cores: int | None = None
     memory: int | None = None
     spark_properties: Path | None = None
+    from_connector: FromConnector | None = None
     debug: bool = False
 
 
@@ -191,7 +195,9 @@ class _Run:
         )
         self.allocation.connect(engine, self._executor_scaler())
         registry = self._registry(stack, stop)
-        coordinator = Coordinator(self.sink, self._context(engine, admin, registry), self.options.goal, self.progress)
+        previous = self._previous_writer(s3, engine, admin, stop)
+        context = replace(self._context(engine, admin, registry), previous=previous)
+        coordinator = Coordinator(self.sink, context, self.options.goal, self.progress)
         self.signals.on_stop(coordinator.stop)
         self.signals.on_stop(admin.close, after_s=3)
         self.signals.publish_if(self.stop_instruction, coordinator.publish_and_stop)
@@ -199,6 +205,19 @@ class _Run:
             return
         stack.enter_context(self._console())
         coordinator.run()
+
+    def _previous_writer(
+        self, s3: S3Client, engine: SparkEngine, admin: JavaKafkaAdmin, stop: threading.Event
+    ) -> PreviousWriter | None:
+        """What a first claim continues (`--from-connector`, `kafka.existingObjects`); None for every other start."""
+        goal = self.options.goal
+        only_publishes = goal.publish_open and not goal.until_caught_up
+        request = self.options.from_connector or FromConnector.of_manifest(self.sink, s3)
+        if request is None or only_publishes:
+            return None
+        self.signals.on_stop(engine.cancel)
+        settings = self.connections.s3
+        return previous_writer(self.sink, request, s3, settings, admin, engine, report=_log.info, stop=stop)
 
     def _before_spark(self, s3: S3Client, stop: threading.Event) -> list[Path]:
         """Checks what needs no JVM; returns the jars of the connector."""

@@ -493,5 +493,6 @@ def check_no_objects(s3: S3Client, object_settings: ObjectSettings, starts: Mapp
                     f"there is no ledger, but s3://{s3.bucket}/{listed.key} begins at or after offset {start}, the "
                     f"start offset of {parsed.topic}-{parsed.partition}: its records would be copied twice. Restore "
                     "the ledger (_s3sink/), move such objects away, or set the group's offsets to offsets after them. "
-                    "--start-new-ledger skips this check."
+                    "If they are a connector's, --from-connector (kafka.existingObjects: Accept) compares them with "
+                    "Kafka and starts behind them. --start-new-ledger skips this check."
                 )

@@ -18,6 +18,7 @@ from sink_job.engine.thread_pools import pool
 from sink_job.ledger import ownership
 from sink_job.ledger.clocks import checked_now
 from sink_job.ledger.dead_letters import objects_for_topics
+from sink_job.ledger.first_claim.checks import check_first_start
 from sink_job.ledger.generations import open_object_ranges
 from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.orphan_cleanup import OrphanCleaner
@@ -62,15 +63,15 @@ class LedgerSession:
     """A ledger that this command has claimed. `state` is the ledger's current state."""
 
     def __init__(self, access: LedgerAccess) -> None:
-        """Claims the ledger. Raises ClockSkew, OwnershipConflict, LedgerFenced if drivers prevent the claim, and the
-        errors of the store."""
+        """Claims the ledger. Raises ClockSkew, OwnershipConflict, LedgerFenced if drivers prevent the claim,
+        ConfigurationError as `check_first_start`, and the errors of the store."""
         access.now()
         self.former = ownership.claim_ledger(access.s3, access.root, access.owner, succession=access.succession)
         """The previous owners of the ledger."""
         self.s3 = access.s3
         self.ledger = access.ledger
         self._clock = access.now
-        self.state = take_over(self.ledger, lambda state: self._record(state, kind="claim"))
+        self.state = take_over(self.ledger, self._claim)
         if ownership.is_handed_over(access.s3, access.root, access.owner):  # after the check above, before the claim
             ownership.claim_ledger(access.s3, access.root, access.owner, succession=access.succession)
 
@@ -126,6 +127,10 @@ class LedgerSession:
     def clean_up(self) -> None:
         """Removes the ledger's orphaned uploads and staging objects (P10)."""
         OrphanCleaner(self.s3, self.ledger, self.state.epoch).run(self.state, self.state.number)
+
+    def _claim(self, state: LedgerState) -> Record:
+        check_first_start(self.ledger, state)
+        return self._record(state, kind="claim")
 
     def _record(self, state: LedgerState, **changes: Any) -> Record:
         number = state.number + 1

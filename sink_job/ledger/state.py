@@ -16,9 +16,10 @@ import msgspec
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.formats.remainder import Remainder
+from sink_job.ledger.first_claim.previous_writer import PreviousWriter
 from sink_job.rotation.types import ObjectId, OpenObjectState, RotationState
 
-FORMAT = 9
+FORMAT = 10
 """Format of the ledger's files. Files of any other format are rejected (docs/compatibility.md)."""
 
 
@@ -303,7 +304,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     A *claim* starts an epoch (the claim's own number) and holds the complete settings (P4, P8). A *round* holds the
     results of one round: partition deltas, closed objects, acknowledged keys and lost records. A claim with a `reset`
     holds every partition of the new generation with its start offset. `sets_clock_back`: the ledger's clock is set to
-    this record's clock, which is earlier; no topic-partition has an open object then.
+    this record's clock, which is earlier; no topic-partition has an open object then. `previous`: the first claim
+    continues another writer.
     """
 
     number: int
@@ -321,6 +323,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     lost: tuple[LostObject, ...] = ()
     reset: OffsetResetRecord | None = None
     sets_clock_back: bool = False
+    previous: PreviousWriter | None = None
 
 
 class LedgerState(msgspec.Struct, frozen=True, omit_defaults=True):

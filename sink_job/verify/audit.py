@@ -11,10 +11,14 @@ a recorded gap.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
+import msgspec
+
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.ledger.first_claim.previous_writer import AcceptedObject
 from sink_job.ledger.offset_checksum import CountedObject, checksum_range, total_checksum
 from sink_job.ledger.state import (
     ClosedObject,
@@ -41,15 +45,44 @@ def audit(generation: GenerationAudit, bucket: BucketState, kafka: KafkaOffsets)
     """The result for each topic-partition of the generation, in ascending order."""
     unpublished = {o.key for o in generation.state.pending.values() if o.key in bucket.missing}
     committable = committable_offsets(generation.state, set(generation.state.pending) - unpublished)
+    previous = _previous_objects(generation, committable)
+    bucket = _without(bucket, previous)
     objects = _by_partition(generation.objects)
     rotations = _by_partition(generation.rotations)
     lost = _by_partition(generation.lost)
-    return [
+    results = [
         _PartitionAudit(
             tp, generation, objects.get(tp, []), rotations.get(tp, []), lost.get(tp, []), bucket, unpublished
         ).result(committable[tp], kafka)
         for tp in sorted(committable)
     ]
+    return [_with_previous(result, previous) for result in results]
+
+
+def _previous_objects(generation: GenerationAudit, partitions: Collection[TopicPartition]) -> dict[str, AcceptedObject]:
+    """The objects of the writer before this sink, by key: its first claim has compared them with Kafka."""
+    return {each.key: each for each in generation.previous if each.topic_partition in partitions}
+
+
+def _without(bucket: BucketState, previous: Collection[str]) -> BucketState:
+    """The deviations of the bucket without the objects of the previous writer."""
+    if not previous:
+        return bucket
+    others = {tp: [o for o in objects if o.key not in previous] for tp, objects in bucket.untracked.items()}
+    return replace(bucket, untracked=others)
+
+
+def _with_previous(result: PartitionResult, previous: Mapping[str, AcceptedObject]) -> PartitionResult:
+    """The result with a note on the objects of the previous writer."""
+    mine = [each for each in previous.values() if each.topic_partition == result.topic_partition]
+    if not mine:
+        return result
+    first, last = min(each.first for each in mine), max(each.last for each in mine)
+    note = (
+        f"{len(mine):,} objects with offsets {first} to {last} are of the previous writer: their "
+        f"{sum(each.records for each in mine):,} records were equal to Kafka's at the first start"
+    )
+    return msgspec.structs.replace(result, notes=(*result.notes, note))
 
 
 def unknown_partition(tp: TopicPartition, objects: Sequence[UntrackedObject], generation: int) -> PartitionResult:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.ledger.first_claim.previous_writer import AcceptedObject
 from sink_job.ledger.state import ClosedObject, LedgerState, LostObject, RotationRange
 
 
@@ -53,6 +54,7 @@ class GenerationAudit:
     were not visible. `starts` are the start offsets of the partitions. `ended`: an offset reset has ended the
     generation, and `state` is its final state. `accepted` are the keys of published objects whose loss a user has
     accepted: they count as lost while they are missing or damaged.
+    `previous` are the objects of the writer before this sink that its first claim has accepted.
     """
 
     state: LedgerState
@@ -62,6 +64,7 @@ class GenerationAudit:
     ended: bool = False
     lost: Sequence[LostObject] = ()
     accepted: frozenset[str] = frozenset()
+    previous: Sequence[AcceptedObject] = ()
 
     @property
     def objects(self) -> list[ClosedObject]:

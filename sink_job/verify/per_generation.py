@@ -56,6 +56,7 @@ def per_generation(
                     if each in lost_unpublished and generation_of(each.record, numbers) == generation
                 ],
                 accepted=frozenset(o.key for _, o in accepted if generation_of(o.record, numbers) == generation),
+                previous=[o for claim in own_claims if claim.previous is not None for o in claim.previous.objects],
             )
         )
     return generations

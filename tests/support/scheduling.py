@@ -10,6 +10,7 @@ SHARED_SPARK = frozenset(
         "apicurio_registry",
         "bad_situations",
         "binary_values",
+        "connect_worker",
         "ddl",
         "dead_letter_totals",
         "deleted_topics",

@@ -12,6 +12,7 @@ from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import (
     DeadLetterDelivery,
     IsolationLevel,
+    ObjectsAtStart,
     OnNullValue,
     PartitionerType,
     RotationScope,
@@ -75,6 +76,10 @@ class KafkaSpec(SpecModel):
         StartingOffsets.EARLIEST
     )
     """Start position of a sink without a ledger and without committed offsets."""
+    existing_objects: ObjectsAtStart = ObjectsAtStart.REJECT
+    """First start only: handling of objects of another writer, such as a Kafka Connect connector, at or behind the
+    group's offsets. Reject: stop. Accept: compare their records with Kafka and start behind them. AcceptNewest: the
+    same, and start behind the newest object where Kafka has forgotten the group's offset."""
     isolation_level: Annotated[IsolationLevel, description(key="consumer.override.isolation.level")] = (
         IsolationLevel.READ_COMMITTED
     )

@@ -119,6 +119,19 @@ class WorkerRest:
             return None
 
     def get(self, path: str) -> Any:
+        response, content = self._request("GET", path)
+        return self._document(response, content)
+
+    def put(self, path: str) -> bool:
+        """Sends a request without content; False if the worker does not know the path."""
+        response, content = self._request("PUT", path)
+        if response.status in (404, 405):
+            return False
+        if response.status not in (202, 204):
+            self._document(response, content)
+        return True
+
+    def _request(self, method: str, path: str) -> tuple[HTTPResponse, bytes]:
         deadline, at = time.monotonic() + self._timeout_s, self.url
         kind = HTTPSConnection if at.is_https else HTTPConnection
         connection = kind(at.host, at.port, timeout=self._timeout_s)
@@ -129,7 +142,7 @@ class WorkerRest:
             headers = {"Accept": "application/json"}
             if at.login:
                 headers["Authorization"] = f"Basic {base64.b64encode(at.login.encode()).decode()}"
-            connection.request("GET", at.base + path, headers=headers)
+            connection.request(method, at.base + path, headers=headers)
             response = connection.getresponse()
             content = self._content(response)
             if time.monotonic() >= deadline:  # the alarm has cut the answer
@@ -139,7 +152,7 @@ class WorkerRest:
         finally:
             alarm.cancel()
             connection.close()
-        return self._document(response, content)
+        return response, content
 
     def _failure(self, error: Exception, *, is_late: bool) -> SinkError:
         """The error of a request without an answer."""
@@ -181,6 +194,48 @@ class WorkerRest:
             kind = in_a_line((response.getheader("Content-Type") or "").split(";")[0] or "no content type")
             message = f"{where} answered with {kind}, not with JSON: is it a worker of Kafka Connect?"
             raise InvalidConnector(message) from None
+
+
+def stop_connector(url: str, timeout_s: float = TIMEOUT_S) -> str:
+    """Stops the connector of a URL `…/connectors/NAME`; returns what was done, as a sentence. A worker before Kafka 3.5
+    cannot stop a connector: it is paused, and stays a member of its group.
+
+    Raises the errors of `read_running`.
+    """
+    at = connector_url(url)
+    worker, path = WorkerRest(at, timeout_s), f"/connectors/{quote(at.connector, safe='')}"
+    worker.get(path)
+    name = in_a_line(at.connector)
+    if worker.put(f"{path}/stop"):
+        return f"the connector {name} was stopped at {at.shown}"
+    if worker.put(f"{path}/pause"):
+        return (
+            f"the connector {name} was paused: {at.shown} is older than Kafka 3.5 and cannot stop it. A paused "
+            f"connector stays a member of its group. Delete it, after keeping its configuration: {delete_command(at)}"
+        )
+    raise ConfigurationError(f"{at.shown} can neither stop nor pause the connector {name}: stop it there")
+
+
+def connector_url(url: str) -> WorkerUrl:
+    """The address of one connector. Raises InvalidConnector."""
+    at = WorkerUrl(url) if url.startswith(("http://", "https://")) else None
+    if at is None or not at.connector:
+        raise InvalidConnector("the URL names no connector: use http://HOST:8083/connectors/NAME")
+    return at
+
+
+def stop_command(at: WorkerUrl) -> str:
+    """The command that stops a connector, without the login."""
+    return f"curl -X PUT '{_shown_connector(at)}/stop'"
+
+
+def delete_command(at: WorkerUrl) -> str:
+    """The command that deletes a connector, without the login."""
+    return f"curl -X DELETE '{_shown_connector(at)}'"
+
+
+def _shown_connector(at: WorkerUrl) -> str:
+    return f"{at.shown}{at.base}/connectors/{quote(at.connector, safe='')}"
 
 
 def _abort(connection: HTTPConnection) -> None:

@@ -160,3 +160,43 @@ def test_parts_that_do_not_fit_exit_with_7_and_the_required_memory(
     path.write_text(path.read_text().replace("bucket: archive", "bucket: archive, partSize: 2Gi"))
     assert main(["run", str(path), "--cores", "2", "--memory", "2Gi"]) == 7
     assert "partSize 2Gi: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--dry-run"], "--dry-run needs --from-connector"),
+        (["--start-at-objects"], "--start-at-objects needs --from-connector"),
+        (["--stop-connector", "http://w/connectors/c"], "--stop-connector needs --from-connector"),
+        (["--from-connector", "--start-new-ledger"], "--from-connector and --start-new-ledger exclude each other"),
+        (["--from-connector", "--publish-open"], "--publish-open without --until-caught-up exclude each other"),
+        (["--from-connector", "--take-over-from", "a/b/c/d"], "--take-over-from exclude each other"),
+        (["--from-connector", "--stop-connector", "http://w:8083"], "the URL names no connector"),
+        (["--from-connector", "--stop-connector", "w/connectors/c"], "the URL names no connector"),
+    ],
+)
+def test_contradicting_arguments_are_rejected_before_anything_is_read(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sink.yaml"
+    path.write_text(MANIFEST.format(more=""))
+    assert main(["run", str(path), *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_password_of_a_worker_is_in_no_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sink_job.driver import run
+
+    def fail(sink: object, options: Any, signals: object) -> None:
+        raise RuntimeError(f"could not reach {options.from_connector.stop_url}")
+
+    monkeypatch.setattr(run, "run_sink", fail)
+    path = tmp_path / "sink.yaml"
+    path.write_text(MANIFEST.format(more=""))
+    url = "http://connect:s3cr3t-word@w:8083/connectors/flights"
+    assert main(["run", str(path), "--debug", "--from-connector", "--stop-connector", url]) == 1
+    shown = capsys.readouterr()
+    assert "could not reach" in shown.err
+    assert "s3cr3t-word" not in shown.err + shown.out

@@ -16,7 +16,7 @@ import pytest
 
 from devtools.certificates import Certificate, self_signed
 from sink_job.api.errors import ConfigurationError, InvalidConnector, InvalidCredentials, SinkError, TransientError
-from sink_job.migrate.inputs.worker_rest import WorkerUrl, check_worker, read_running
+from sink_job.migrate.inputs.worker_rest import WorkerUrl, check_worker, read_running, stop_connector
 
 CONFIG = {"connector.class": "io.confluent.connect.s3.S3SinkConnector", "topics": "flights", "name": "flights"}
 INFO = {"name": "flights", "config": CONFIG, "type": "sink"}
@@ -44,6 +44,14 @@ def worker(
             self.send_header("Content-Type", kind)
             for name, value in (headers or {}).items():
                 self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def do_PUT(self) -> None:
+            requests.append((f"PUT {self.path}", self.headers.get("Authorization")))
+            status, kind, body = answers.get(f"PUT {self.path}", (404, "application/json", '{"error_code": 404}'))
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
             self.end_headers()
             self.wfile.write(body.encode())
 
@@ -200,3 +208,72 @@ def test_many_offsets_are_shortened() -> None:
     with worker(answers) as (url, _):
         (found,) = read_running(f"{url}/connectors/flights")
     assert found.remarks[0].endswith("and 10 more.")
+
+
+NOTHING = (204, "text/plain", "")
+
+
+def test_a_connector_is_stopped() -> None:
+    answers = {"/connectors/my%20flights": as_json(INFO), "PUT /connectors/my%20flights/stop": NOTHING}
+    with worker(answers) as (url, requests):
+        said = stop_connector(url.replace("http://", "http://user:secret@") + "/connectors/my%20flights")
+    assert said == f'the connector "my flights" was stopped at {url}'
+    assert [path for path, _ in requests] == ["/connectors/my%20flights", "PUT /connectors/my%20flights/stop"]
+    assert all(login is not None for _, login in requests)
+
+
+@pytest.mark.parametrize("status", [404, 405])
+def test_a_worker_that_cannot_stop_pauses_and_says_what_is_left_to_do(status: int) -> None:
+    answers = {
+        "/connectors/flights": as_json(INFO),
+        "PUT /connectors/flights/stop": as_json({}, status),
+        "PUT /connectors/flights/pause": (202, "text/plain", ""),
+    }
+    with worker(answers) as (url, _):
+        said = stop_connector(f"{url}/connectors/flights")
+    assert "was paused" in said
+    assert f"curl -X DELETE '{url}/connectors/flights'" in said
+
+
+def test_a_worker_that_can_neither_stop_nor_pause_is_an_error() -> None:
+    with (
+        worker({"/connectors/flights": as_json(INFO)}) as (url, _),
+        pytest.raises(ConfigurationError, match="neither stop nor pause"),
+    ):
+        stop_connector(f"{url}/connectors/flights")
+
+
+@pytest.mark.parametrize(
+    ("answers", "kind", "words"),
+    [
+        ({}, ConfigurationError, "it has no connector flights"),
+        ({"/connectors/flights": as_json({}, 401)}, InvalidCredentials, "answered 401"),
+        ({"/connectors/flights": (200, "text/html", "<html>")}, InvalidConnector, "is it a worker of Kafka Connect"),
+        (
+            {"/connectors/flights": as_json(INFO), "PUT /connectors/flights/stop": as_json({}, 409)},
+            TransientError,
+            "answered 409: try again",
+        ),
+        (
+            {"/connectors/flights": as_json(INFO), "PUT /connectors/flights/stop": as_json({}, 403)},
+            InvalidCredentials,
+            "answered 403",
+        ),
+        (
+            {"/connectors/flights": as_json(INFO), "PUT /connectors/flights/stop": as_json({}, 307)},
+            ConfigurationError,
+            "redirects",
+        ),
+    ],
+)
+def test_a_connector_that_cannot_be_stopped_has_one_message(
+    answers: dict[str, Answer], kind: type[SinkError], words: str
+) -> None:
+    with worker(answers) as (url, _), pytest.raises(kind, match=words):
+        stop_connector(f"{url}/connectors/flights")
+
+
+@pytest.mark.parametrize("url", ["", "http://w", "http://w:8083/connectors/", "ftp://w/connectors/c", "w/connectors/c"])
+def test_a_url_that_names_no_connector_is_rejected(url: str) -> None:
+    with pytest.raises(InvalidConnector, match="http://HOST:8083/connectors/NAME"):
+        stop_connector(url)

@@ -1,0 +1,99 @@
+"""Driver side of the comparison of another writer's objects with Kafka: reads as far as the newest object goes.
+
+Its end is not known, so a range begins with as many records as one object of this sink has, and grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from sink_job.api.enums import OutputFormat, PartitionerType
+from sink_job.api.sections.job_sections import ErrorsSpec
+from sink_job.api.spec import ObjectSettings
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.codecs.required_columns import required_columns
+from sink_job.engine.types import Engine, Range, stateless
+from sink_job.s3 import S3Settings
+from sink_job.verify.previous_objects import ObjectEnd, PreviousObjects, PreviousSettings, compare_previous
+
+FIRST_RECORDS: Final = 10_000
+"""Records to read behind the first offset of the newest object, if the manifest has no flushSize."""
+
+GROWTH: Final = 8
+"""Factor by which the records of a range grow while the object has more."""
+
+BY_VALUE: Final = "values of JSON"
+BY_BYTES: Final = "bytes"
+
+
+def not_comparable(settings: ObjectSettings) -> str | None:
+    """Why objects with these settings cannot be compared with Kafka before there is a ledger, as a clause."""
+    kind = settings.partitioner.type
+    if kind is not PartitionerType.DEFAULT:
+        return f"with partitioner {kind} the records of several objects interleave, so no offset divides them"
+    if settings.format.output not in (OutputFormat.JSON, OutputFormat.BYTES):
+        return f"objects of the output {settings.format.output} are not compared before there is a ledger"
+    if settings.has_schemas:
+        return f"values of the converter {settings.format.converter} are decoded with schemas that the ledger lacks yet"
+    if settings.format.envelope:
+        return "no other writer has the envelope of this sink"
+    return None
+
+
+def comparison_name(settings: ObjectSettings) -> str:
+    """How objects with these settings are compared."""
+    return BY_VALUE if settings.format.output is OutputFormat.JSON else BY_BYTES
+
+
+@dataclass(frozen=True)
+class ObjectRange:
+    """The objects of a topic-partition, the first offset to read, and the end of the log (exclusive)."""
+
+    objects: PreviousObjects
+    start: int
+    end: int
+
+
+def compare_objects(
+    ranges: Mapping[TopicPartition, ObjectRange],
+    engine: Engine,
+    s3: S3Settings,
+    settings: ObjectSettings,
+    errors: ErrorsSpec,
+) -> dict[TopicPartition, list[ObjectEnd]]:
+    """The result for the objects of each topic-partition. Raises DataLoss when retention deletes the records meanwhile,
+    and the errors of the engine."""
+    factory = stateless(partial(compare_previous, PreviousSettings(s3, settings.model_dump_json(), errors)))
+    found: dict[TopicPartition, list[ObjectEnd]] = {
+        tp: [_beyond_log(each)] for tp, each in ranges.items() if each.start >= each.end
+    }
+    remaining = {tp: each for tp, each in ranges.items() if tp not in found}
+    records = settings.rotation.flush_size or FIRST_RECORDS
+    while remaining:
+        ends = {tp: min(each.end, each.objects.objects[-1].first + records) for tp, each in remaining.items()}
+        ends = {tp: max(end, remaining[tp].start + 1) for tp, end in ends.items()}
+        results = engine.run(
+            ranges={tp: Range(each.start, ends[tp]) for tp, each in remaining.items()},
+            idle=(),
+            inputs={tp: msgspec.msgpack.encode(each.objects) for tp, each in remaining.items()},
+            columns=required_columns(settings),
+            factory=factory,
+        )
+        for tp, result in results.items():
+            found[tp] = msgspec.msgpack.decode(result, type=list[ObjectEnd])
+        remaining = {
+            tp: each for tp, each in remaining.items() if found[tp][-1].status == "Incomplete" and ends[tp] < each.end
+        }
+        records *= GROWTH
+    return found
+
+
+def _beyond_log(each: ObjectRange) -> ObjectEnd:
+    first = each.objects.objects[0]
+    message = f"it begins at offset {first.first}, and Kafka's log ends at {each.end}"
+    return ObjectEnd(first.key, "Different", message=message)

@@ -1,0 +1,304 @@
+"""Worker side of the first start after another writer: compares its objects with Kafka's records, value by value.
+
+The objects of a topic-partition must follow each other (partitioner Default). The ledger does not know them, so a task
+finds out where each one ends: it reads lines of an object and Kafka's accepted records side by side until the object
+ends. JSON may have another order of fields, other white space and other forms of a number; delimited bytes must be
+equal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from sink_job.api.enums import OutputFormat
+from sink_job.api.sections.job_sections import ErrorsSpec
+from sink_job.api.spec import ObjectSettings
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.s3 import S3Settings, connect
+from sink_job.verify.object_reader import ObjectReader, ObjectUnreadable
+from sink_job.writer.large_batches import prepared_parts
+from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
+
+STEP: Final = 1 << 20
+"""Bytes per fetch of an object."""
+
+MAX_ROW: Final = 64 << 20
+"""Maximum length of a line of JSON in bytes. A record of Kafka is smaller."""
+
+
+class PreviousObject(msgspec.Struct, frozen=True):
+    """An object to compare: its key, and the first offset by the key. `is_required`: a difference is a fault, also of
+    the offsets up to the next object. The others end below the committed offset, and may have been changed since."""
+
+    key: str
+    first: int
+    is_required: bool = True
+
+
+class PreviousObjects(msgspec.Struct, frozen=True):
+    """The objects of a range, ascending. Records below `committed` that no object contains are no difference."""
+
+    objects: tuple[PreviousObject, ...]
+    committed: int
+
+
+class ObjectEnd(msgspec.Struct, frozen=True):
+    """The result for an object. `Equal`: all of its `records` are Kafka's, up to the offset `last`. `Incomplete`: as
+    far as the range goes they are, and the object has more. `Different`: `message` says where; up to `last` its
+    first `records` are Kafka's, and it has at least `rows` rows."""
+
+    key: str
+    status: Literal["Equal", "Incomplete", "Different"]
+    last: int = -1
+    records: int = 0
+    message: str = ""
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class PreviousSettings:
+    """The settings of all tasks; picklable, without secrets. `settings` are the sink's `ObjectSettings` (JSON)."""
+
+    s3: S3Settings
+    settings: str
+    errors: ErrorsSpec
+
+
+def compare_previous(
+    settings: PreviousSettings, tp: TopicPartition, task_input: bytes, batches: Iterator[pa.RecordBatch]
+) -> bytes:
+    """Compares the objects of one topic-partition. `task_input` are `PreviousObjects`, the result is a list of
+    `ObjectEnd` for them, up to the first required one that differs (both msgpack)."""
+    objects = msgspec.msgpack.decode(task_input, type=PreviousObjects)
+    comparer = _PreviousComparer(settings, tp, objects)
+    for batch in batches:
+        comparer.add(batch)
+    return msgspec.msgpack.encode(comparer.result())
+
+
+class _PreviousComparer:
+    def __init__(self, settings: PreviousSettings, tp: TopicPartition, given: PreviousObjects) -> None:
+        object_settings = ObjectSettings.model_validate_json(settings.settings)
+        self.tp = tp
+        self.committed = given.committed
+        self.pipeline = RecordPipeline.of(object_settings, settings.errors)
+        self.ends: list[ObjectEnd] = []
+        self.is_done = False
+        self._s3 = connect(settings.s3)
+        self._is_json = object_settings.format.output is OutputFormat.JSON
+        self._ahead = list(reversed(given.objects))
+        self._current: _ReadObject | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Compares the accepted records of a batch."""
+        for _, _, prepared in prepared_parts(batch, 0, lambda part, clock: self.pipeline.prepare(part, clock, self.tp)):
+            if not self.is_done:
+                self._prepared(prepared)
+
+    def _prepared(self, prepared: PreparedBatch) -> None:
+        for row in np.flatnonzero(prepared.rows.codes >= 0).tolist():
+            self._record(int(prepared.rows.offsets[row]), prepared.encoded[row].as_py())
+            if self.is_done:
+                return
+
+    def _record(self, offset: int, row: bytes) -> None:
+        while self._ahead and self._ahead[-1].first <= offset and not self.is_done:
+            if self._current is not None:
+                self._current.end_before(self._ahead[-1].first, offset, row)
+            self._end_current()
+            if not self.is_done:
+                following = self._ahead.pop()
+                self._current = _ReadObject(following, self._rows(following.key))
+        if self.is_done:
+            return
+        if self._current is not None and not self._current.is_at_end():
+            self._current.compare(offset, row)
+            if self._current.message:
+                self._end_current()
+            return
+        self._between(offset)
+
+    def _between(self, offset: int) -> None:
+        """A record behind the end of the current object, and before the next one."""
+        self._end_current()
+        if not self._ahead:
+            self.is_done = True
+        elif offset >= self.committed:
+            following = self._ahead[-1]
+            message = f"the record at offset {offset} is in no object before it"
+            self._add(ObjectEnd(following.key, "Different", message=message), is_required=True)
+
+    def _end_current(self) -> None:
+        """Completes the current object."""
+        o, self._current = self._current, None
+        if o is None:
+            return
+        if not o.message and not o.is_at_end() and not o.message:
+            self._add(ObjectEnd(o.given.key, "Incomplete", o.last, o.records), is_required=True)
+            return
+        if o.message:
+            end = ObjectEnd(o.given.key, "Different", o.last, o.records, o.message, o.records + o.remaining_rows())
+        else:
+            end = ObjectEnd(o.given.key, "Equal", o.last, o.records, rows=o.records)
+        self._add(end, is_required=o.given.is_required)
+
+    def _add(self, end: ObjectEnd, *, is_required: bool) -> None:
+        self.ends.append(end)
+        if is_required and end.status != "Equal":
+            self.is_done = True
+
+    def _rows(self, key: str) -> _ObjectRows:
+        reader = ObjectReader(self._s3, key, self.pipeline.compression, step=STEP)
+        return _JsonObjectRows(reader) if self._is_json else _ByteObjectRows(reader)
+
+    def result(self) -> list[ObjectEnd]:
+        """The results, after the last batch."""
+        if not self.is_done:
+            self._end_current()
+        if not self.is_done and self._ahead:
+            o = self._ahead[-1]
+            message = f"Kafka has no record from offset {o.first} on"
+            self._add(ObjectEnd(o.key, "Different", message=message), is_required=True)
+        return self.ends
+
+
+class _ObjectRows:
+    """The content of an object as rows."""
+
+    def __init__(self, reader: ObjectReader) -> None:
+        self.reader = reader
+        self.rest = b""
+        self.at = 0
+
+    def fill(self, size: int) -> bool:
+        """Reads until `size` bytes are ahead; False if the object ends before."""
+        while len(self.rest) - self.at < size:
+            chunk = self.reader.read(max(STEP, size))
+            if not chunk:
+                return False
+            self.rest, self.at = self.rest[self.at :] + chunk, 0
+        return True
+
+    def is_at_end(self) -> bool:
+        return not self.fill(1)
+
+    def is_next(self, row: bytes) -> bool:
+        """Whether the next row of the object is equal to `row`, an encoded record."""
+        raise NotImplementedError
+
+    def remaining(self) -> int:
+        """The number of rows up to the end of the object, as far as it is known."""
+        return 0
+
+
+class _ByteObjectRows(_ObjectRows):
+    """Rows that are equal only with the same bytes."""
+
+    def is_next(self, row: bytes) -> bool:
+        self.fill(len(row))
+        found = self.rest[self.at : self.at + len(row)]
+        self.at += len(row)
+        return found == row
+
+
+class _JsonObjectRows(_ObjectRows):
+    """Lines of JSON, which are equal with the same values."""
+
+    def is_next(self, row: bytes) -> bool:
+        line = self._line()
+        return line == row.rstrip(b"\n") or _same_json(line, row)
+
+    def remaining(self) -> int:
+        lines = 0
+        while not self.is_at_end():
+            self._line()
+            lines += 1
+        return lines
+
+    def _line(self) -> bytes:
+        searched = self.at
+        while (end := self.rest.find(b"\n", searched)) < 0:
+            length = len(self.rest) - self.at
+            if length > MAX_ROW or not self.fill(length + 1):
+                end = len(self.rest)
+                break
+            searched = self.at + length
+        line = self.rest[self.at : end]
+        self.at = min(end + 1, len(self.rest))
+        return line
+
+
+def _same_json(left: bytes, right: bytes) -> bool:
+    try:
+        return same_value(json.loads(left), json.loads(right))
+    except (ValueError, RecursionError):
+        return False
+
+
+def same_value(left: object, right: object) -> bool:
+    """Whether two values of JSON are equal. A number equals another form of it; true is not 1."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same_value(value, right[name]) for name, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_value, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
+
+
+class _ReadObject:
+    """The comparison of one object. `message`: the first difference."""
+
+    def __init__(self, given: PreviousObject, rows: _ObjectRows) -> None:
+        self.given = given
+        self.last = -1
+        self.records = 0
+        self.message = ""
+        self.has_different_row = False
+        self._rows = rows
+
+    def is_at_end(self) -> bool:
+        """Whether all rows were compared. False for an unreadable object, which has a message then."""
+        try:
+            return self._rows.is_at_end()
+        except ObjectUnreadable as error:
+            self.message = self.message or str(error)
+            return False
+
+    def end_before(self, following: int, offset: int, row: bytes) -> None:
+        """Ends the object where the next one begins, with the record at `offset`. An object with more rows differs. It
+        reaches up to this record if the record is its next row; else Kafka may have deleted records of it."""
+        if self.message or self.is_at_end() or self.message:
+            return
+        try:
+            self.has_different_row = not self._rows.is_next(row)
+        except ObjectUnreadable:
+            self.has_different_row = True
+        self.last = self.last if self.has_different_row else offset
+        self.message = f"it has more records than Kafka has below offset {following}, where the next object begins"
+
+    def remaining_rows(self) -> int:
+        """After a difference: the number of rows that were not compared or differ; 0 if it is unknown."""
+        try:
+            return self.has_different_row + self._rows.remaining()
+        except ObjectUnreadable:
+            return 0
+
+    def compare(self, offset: int, row: bytes) -> None:
+        """Compares the next row with the record at `offset`."""
+        if not self.records and offset != self.given.first:
+            self.message = f"its key begins at offset {self.given.first}, and Kafka's next record is at offset {offset}"
+        elif not self.message:
+            try:
+                self.has_different_row = not self._rows.is_next(row)
+                if self.has_different_row:
+                    self.message = f"the record at offset {offset} differs from the one in Kafka"
+            except ObjectUnreadable as error:
+                self.message = str(error)
+        if not self.message:
+            self.last, self.records = offset, self.records + 1

@@ -1,0 +1,124 @@
+"""Where a topic-partition starts after another writer, case by case."""
+
+from __future__ import annotations
+
+import pytest
+
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.maintenance.position.cases import (
+    Case,
+    FoundObject,
+    PartitionFacts,
+    PartitionPosition,
+    compared_from,
+    decide,
+    to_compare,
+)
+from sink_job.verify.previous_objects import ObjectEnd
+
+TP = TopicPartition("log", 0)
+
+
+def facts(committed: int | None, *firsts: int, begin: int = 0, end: int = 100) -> PartitionFacts:
+    objects = tuple(FoundObject(f"k{first}", first, 5, f"e{first}") for first in firsts)
+    return PartitionFacts(TP, committed, begin, end, objects)
+
+
+def equal(first: int, last: int) -> ObjectEnd:
+    return ObjectEnd(f"k{first}", "Equal", last, last - first + 1)
+
+
+def different(first: int, last: int = -1) -> ObjectEnd:
+    return ObjectEnd(f"k{first}", "Different", last, message="it differs")
+
+
+def decided(
+    found: PartitionFacts, *compared: ObjectEnd, reason: str | None = None, start_at_objects: bool = False
+) -> PartitionPosition:
+    return decide(found, compared, reason=reason, start_at_objects=start_at_objects)
+
+
+@pytest.mark.parametrize(
+    ("found", "compared", "case", "start", "after"),
+    [
+        pytest.param(facts(None), (), Case.NEW, None, None, id="nothing"),
+        pytest.param(facts(20), (), Case.COMMITTED, 20, None, id="no object"),
+        pytest.param(facts(20, 0, 10), (equal(10, 19),), Case.COMMITTED, 20, 20, id="objects before it"),
+        pytest.param(facts(20, 0, 10), (), Case.COMMITTED, 20, None, id="older objects that Kafka no longer holds"),
+        pytest.param(facts(20, 10), (different(10, 12),), Case.COMMITTED, 20, None, id="an older object was changed"),
+        pytest.param(facts(20, 10), (different(10, 19),), Case.DIFFERENT, None, None, id="it reaches beyond it"),
+        pytest.param(
+            facts(20, 10), (ObjectEnd("k10", "Different", 12, 3, "x", 10),), Case.COMMITTED, 20, None, id="ten rows"
+        ),
+        pytest.param(
+            facts(20, 10),
+            (ObjectEnd("k10", "Different", 12, 3, "x", 11),),
+            Case.DIFFERENT,
+            None,
+            None,
+            id="too many rows",
+        ),
+        pytest.param(facts(15, 10), (equal(10, 19),), Case.ACCEPTED, 20, 20, id="inside of an object"),
+        pytest.param(facts(20, 10, 20), (equal(10, 19), equal(20, 25)), Case.ACCEPTED, 26, 26, id="one object at it"),
+        pytest.param(facts(20, 20, 30), (equal(20, 29), equal(30, 31)), Case.ACCEPTED, 32, 32, id="two objects"),
+        pytest.param(facts(20, 20, 30), (equal(20, 29), different(30)), Case.DIFFERENT, None, None, id="one differs"),
+        pytest.param(facts(20, 20), (ObjectEnd("k20", "Incomplete", 99, 80),), Case.DIFFERENT, None, None, id="more"),
+        pytest.param(facts(20, 20, begin=30), (), Case.NOT_COMPARED, None, None, id="deleted in Kafka"),
+        pytest.param(facts(None, 0, 10), (equal(10, 14),), Case.FORGOTTEN, None, 15, id="no offset"),
+        pytest.param(facts(None, 10), (different(10),), Case.FORGOTTEN, None, None, id="no offset, and it differs"),
+        pytest.param(facts(101, 0), (), Case.AHEAD, None, None, id="behind the log"),
+        pytest.param(facts(5, begin=30), (), Case.COMMITTED, 5, None, id="the log begins later"),
+    ],
+)
+def test_the_case_of_a_topic_partition(
+    found: PartitionFacts, compared: tuple[ObjectEnd, ...], case: Case, start: int | None, after: int | None
+) -> None:
+    result = decided(found, *compared)
+    assert (result.case, result.start, result.after_objects) == (case, start, after)
+    assert bool(result.accepted) == (case is Case.ACCEPTED)
+    assert bool(result.message) or case.starts
+
+
+def test_with_start_at_objects_the_newest_object_is_accepted() -> None:
+    result = decided(facts(None, 0, 10), equal(10, 14), start_at_objects=True)
+    assert (result.case, result.start) == (Case.AFTER_OBJECTS, 15)
+    assert [(o.key, o.first, o.last, o.records, o.bytes, o.etag) for o in result.accepted] == [
+        ("k10", 10, 14, 5, 5, "e10")
+    ]
+
+
+def test_start_at_objects_does_not_accept_an_object_that_differs() -> None:
+    assert decided(facts(None, 10), different(10), start_at_objects=True).case is Case.FORGOTTEN
+
+
+def test_the_reason_why_nothing_can_be_compared_is_named() -> None:
+    result = decided(facts(20, 20), reason="with partitioner Time they interleave")
+    assert result.case is Case.NOT_COMPARED
+    assert result.message == "k20: with partitioner Time they interleave"
+
+
+def test_the_objects_beyond_the_offset_and_the_one_before_it_are_compared() -> None:
+    found = facts(20, 0, 10, 20, 30)
+    objects = to_compare(found)
+    assert objects is not None
+    assert [(o.key, o.is_required) for o in objects.objects] == [("k10", False), ("k20", True), ("k30", True)]
+    assert compared_from(found, objects) == 10
+
+
+def test_records_between_the_offset_and_the_first_object_are_read() -> None:
+    found = facts(20, 30)
+    objects = to_compare(found)
+    assert objects is not None
+    assert (objects.committed, compared_from(found, objects)) == (20, 20)
+
+
+def test_without_an_offset_the_newest_object_is_compared() -> None:
+    found = facts(None, 0, 10)
+    objects = to_compare(found)
+    assert objects is not None
+    assert ([o.key for o in objects.objects], compared_from(found, objects)) == (["k10"], 10)
+
+
+@pytest.mark.parametrize("found", [facts(20), facts(None), facts(20, 10, begin=15), facts(20, 20, begin=21)])
+def test_nothing_is_compared_without_objects_or_records(found: PartitionFacts) -> None:
+    assert to_compare(found) is None
