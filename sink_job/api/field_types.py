@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # the command `convert` uses the checks without pydantic
 
 RESERVED: Final = "_s3sink"
 """The directory of the ledgers under topicsDir. No topic and no path element may have this name."""
+OF_NO_TOPIC: Final = "[^A-Za-z0-9._-]"
+"""A character that no topic has."""
 
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _DNS_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from s3sink_operator.crd.cel import CelRule, cel_list, either
-from sink_job.api.field_types import RESERVED
-from sink_job.api.rules.names_rules import OF_NO_TOPIC
+from s3sink_operator.crd.cel import CelRule, either
+from sink_job.api.field_types import OF_NO_TOPIC, RESERVED
 
 _PLAIN = "self.topicInPath && (!has(self.prefixes) || self.prefixes.size() == 0)"
 
@@ -24,7 +23,7 @@ def names_rules() -> Iterator[CelRule]:
     )
     yield CelRule(
         f"{here}.prefixes",
-        f"self.all(each, each.prefix.split('/').all(element, !(element in {cel_list(['', '.', '..', RESERVED])})))",
+        f"self.all(each, !each.prefix.matches('(^|/)([.]{{0,2}}|{RESERVED})(/|$)'))",
         f"{here}.prefixes has a prefix with an element that is empty, . or .., or {RESERVED}, which is reserved for "
         "ledgers: remove it",
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from sink_job.api.field_errors import FieldError, Path, shown
+from sink_job.api.field_types import OF_NO_TOPIC
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
@@ -21,9 +22,6 @@ _PREFIXES: Final[Path] = (*_S3, "prefixes")
 _IN_PATH: Final[Path] = (*_S3, "topicInPath")
 _TOPICS: Final[Path] = ("spec", "kafka", "topics")
 _DEAD_LETTERS: Final[Path] = ("spec", "errors", "deadLetters", "prefix")
-
-OF_NO_TOPIC: Final = "[^A-Za-z0-9._-]"
-"""A character that no topic has."""
 
 
 def check_names(spec: Spec) -> Iterator[FieldError]:
