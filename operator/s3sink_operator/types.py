@@ -21,6 +21,7 @@ from s3sink_operator.config.sink_defaults import NO_DEFAULTS, SinkDefaults
 from s3sink_operator.reasons import Reason
 from sink_job.api.enums import DesiredState
 from sink_job.api.report import Report
+from sink_job.api.sections.job_sections import KeySettings
 from sink_job.api.spec import GROUP, KIND, VERSION, Sink
 
 Json = dict[str, Any]
@@ -48,7 +49,7 @@ class Unreachable:
 class SinkResources:
     """The resources that a sink owns exclusively. `observed_topics`: known topics that its pattern matches. `held` and
     `held_since`: the digest and the time in `status.claim`, empty without one. `dead_letters`: the directory of its
-    dead-letter objects."""
+    dead-letter objects. `key_names`: with `s3.prefixes` or `topicInPath: false`."""
 
     namespace: str
     name: str
@@ -65,6 +66,7 @@ class SinkResources:
     held: str = ""
     held_since: str = ""
     dead_letters: str | None = None
+    key_names: KeySettings | None = None
 
     @cached_property
     def digest(self) -> str:
@@ -72,7 +74,8 @@ class SinkResources:
         topics = None if self.topics is None else sorted(self.topics)
         place = [self.endpoint, self.bucket, self.topics_dir, self.sink_id]
         dead_letters = [] if self.dead_letters is None else [self.dead_letters]
-        text = json.dumps([*place, topics, self.pattern, self.group, self.brokers, *dead_letters])
+        names = [] if self.key_names is None else [self.key_names.model_dump_json()]
+        text = json.dumps([*place, topics, self.pattern, self.group, self.brokers, *dead_letters, *names])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property

@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # the command `convert` uses the checks without pydantic
 
 RESERVED: Final = "_s3sink"
 """The directory of the ledgers under topicsDir. No topic and no path element may have this name."""
+OF_NO_TOPIC: Final = "[^A-Za-z0-9._-]"
+"""A character that no topic has."""
 
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _DNS_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -243,6 +245,14 @@ def check_tombstone_path(text: str) -> None:
     check_topics_dir(text)
 
 
+def check_key_prefix(text: str) -> None:
+    """Checks the directories of a topic's objects below topicsDir."""
+    _check_length(text, 256)
+    if not text:
+        raise ValueError("is empty: use a directory, or remove the entry")
+    check_topics_dir(text)
+
+
 def check_delimiter(text: str) -> None:
     """Checks the delimiter between the directories of a key."""
     _check_printable(text, max_length=16)
@@ -336,6 +346,7 @@ Timezone = Annotated[str, TextValidator(check_timezone, {"minLength": 1, "maxLen
 Locale = Annotated[str, TextValidator(check_locale, _schema(_LOCALE, 16))]
 TopicsDir = Annotated[str, TextValidator(check_topics_dir, {"maxLength": 512})]
 DeadLetterPrefix = Annotated[str, TextValidator(check_dead_letter_prefix, {"minLength": 1, "maxLength": 512})]
+KeyPrefix = Annotated[str, TextValidator(check_key_prefix, {"minLength": 1, "maxLength": 256})]
 TombstonePath = Annotated[str, TextValidator(check_tombstone_path, {"minLength": 1, "maxLength": 512})]
 Delimiter = Annotated[str, TextValidator(check_delimiter, {"minLength": 1, "maxLength": 16})]
 FileDelimiter = Annotated[str, TextValidator(check_file_delimiter, {"minLength": 1, "maxLength": 16})]

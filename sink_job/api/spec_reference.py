@@ -94,6 +94,9 @@ _RULES: Final = """\
 - `partitioner.pathFormat`: allowed letters are y Y M d D H h m s S a E e w x X Z z. Put text in single quotes.
 - `s3.endpoint` with `http://` needs `s3.insecure: true`, except on loopback.
 - `s3.fileDelimiter` must not contain a digit. Neither of the two delimiters may contain the other.
+- An entry of `s3.prefixes` has either `topic` or `pattern`, and no topic that the sink does not read. With `prefixes`
+  or `topicInPath: false`, `directoryDelimiter` must contain a character that no topic has, such as `/`, and `topicsDir`
+  must not be empty beside `errors.deadLetters.prefix`.
 - `errors.deadLetters.topic` and `prefix` need `errors.tolerance: All`. The topic must not be one of the source topics,
   by name or by pattern. `headers` and `delivery` need a topic. The prefix and `s3.topicsDir` must not contain each
   other.

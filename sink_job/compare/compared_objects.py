@@ -174,7 +174,8 @@ def read_other_side(
 ) -> OtherSide:
     """Lists the directory of the other writer: the topics of the sink alone. `own`: the prefix of the sink's directory,
     if it is in the same bucket; objects in it are left out. Raises the errors of the store."""
-    names = side.settings.s3.model_copy(update={"topics_dir": location.directory})
+    plain = {"topics_dir": location.directory, "prefixes": [], "topic_in_path": True}  # the names of a connector
+    names = side.settings.s3.model_copy(update=plain)
     settings = side.settings.model_copy(update={"s3": names, "dead_letters": None})
     prefixes = sorted({topic_prefix(settings, topic) for topic in side.topics})
     around = bool(own) and any(own.startswith(prefix) for prefix in prefixes)

@@ -9,7 +9,7 @@ from typing import Final
 from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import ConfigurationError, InvalidSpec
 from sink_job.api.sections.format_section import BytesSpec
-from sink_job.api.spec import ObjectSettings, Sink
+from sink_job.api.spec import ObjectSettings, Sink, ledger_folder
 from sink_job.avro.from_connect import avro_schema
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Schema
@@ -56,8 +56,31 @@ def sink_tables(sink: Sink, topics: Sequence[str], schema_of: SchemaOf) -> Itera
             f"spec.s3.directoryDelimiter is {settings.s3.directory_delimiter!r}: query engines know the delimiter / "
             "only. No table can have these objects"
         )
+    _check_directories(sink, settings, topics)
     for topic, name in table_names(topics).items():
         yield _table(sink, settings, topic, name, schema_of(topic))
+
+
+def _check_directories(sink: Sink, settings: ObjectSettings, topics: Sequence[str]) -> None:
+    """With `s3.prefixes` and `topicInPath: false` a directory may have more than the objects of one topic.
+
+    A table over it would read all of it. Raises ConfigurationError.
+    """
+    others = {*topics, *(sink.spec.kafka.topics or ())}
+    for topic in topics:
+        prefix = topic_prefix(settings, topic)
+        inside = [other for other in sorted(others - {topic}) if topic_prefix(settings, other).startswith(prefix)]
+        found = [f"those of topic {inside[0]}"] if inside else []
+        if sink.spec.kafka.topics is None and not settings.s3.topic_in_path:
+            found.append("those of other topics that spec.kafka.topicsPattern may match")
+        if ledger_folder(settings.s3.topics_dir, sink.sink_id).startswith(prefix):
+            found.append("the ledger")
+        if found:
+            raise ConfigurationError(
+                f"topic {topic}: below {prefix or 'the root of the bucket'} are not only its objects, but also "
+                f"{' and '.join(found)}: a table would read them, too. Give the topic a directory of its own in "
+                "spec.s3.prefixes"
+            )
 
 
 def _table(sink: Sink, settings: ObjectSettings, topic: str, name: str, schema: Schema | None) -> SinkTable:

@@ -11,7 +11,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.staging import is_expired, staged_dead_letters
 from sink_job.ledger.state import LedgerState
 from sink_job.ledger.store import Intent, Ledger, StoredIntent
-from sink_job.partitioning.object_keys import parse_key, upload_prefixes
+from sink_job.partitioning.object_keys import parse_key, upload_prefixes, without_nested
 from sink_job.s3 import S3Client
 
 INTENT_RETENTION_MS = 24 * 3_600_000
@@ -58,7 +58,7 @@ class OrphanCleaner:
             for prefix in upload_prefixes(object_settings, topic)
         }
         removed = 0
-        for prefix in sorted(prefixes):
+        for prefix in without_nested(prefixes):
             for upload in self.s3.list_uploads(prefix):
                 if upload.upload_id in referenced or upload.initiated_ms >= before:
                     continue

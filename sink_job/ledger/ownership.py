@@ -24,7 +24,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import files
 from sink_job.ledger.generations import ledger_of
 from sink_job.ledger.state import KafkaIdentity
-from sink_job.partitioning.object_keys import extension, parse_key, topic_prefixes
+from sink_job.partitioning.object_keys import extension, is_internal, listing_prefixes, parse_key
 from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
 
 _NO_ETAG = '"00000000000000000000000000000000"'
@@ -482,17 +482,17 @@ def _fields(ledger: str) -> dict[str, str]:
 def check_no_objects(s3: S3Client, object_settings: ObjectSettings, starts: Mapping[TopicPartition, int]) -> None:
     """For a missing ledger: raises LedgerLost when an object of this sink has its first offset at or above the
     start."""
-    for topic in sorted({tp.topic for tp in starts}):
-        for listed in (each for prefix in topic_prefixes(object_settings, topic) for each in s3.list(prefix)):
-            parsed = parse_key(object_settings, listed.key)
-            if parsed is None:
-                continue
-            start = starts.get(TopicPartition(parsed.topic, parsed.partition))
-            if start is not None and parsed.first >= start:
-                raise LedgerLost(
-                    f"there is no ledger, but s3://{s3.bucket}/{listed.key} begins at or after offset {start}, the "
-                    f"start offset of {parsed.topic}-{parsed.partition}: its records would be copied twice. Restore "
-                    "the ledger (_s3sink/), move such objects away, or set the group's offsets to offsets after them. "
-                    "If they are a connector's, --from-connector (kafka.existingObjects: Accept) compares them with "
-                    "Kafka and starts behind them. --start-new-ledger skips this check."
-                )
+    prefixes = listing_prefixes([object_settings], {tp.topic for tp in starts})
+    for listed in (each for prefix in prefixes for each in s3.list(prefix)):
+        parsed = None if is_internal(object_settings, listed.key) else parse_key(object_settings, listed.key)
+        if parsed is None:
+            continue
+        start = starts.get(TopicPartition(parsed.topic, parsed.partition))
+        if start is not None and parsed.first >= start:
+            raise LedgerLost(
+                f"there is no ledger, but s3://{s3.bucket}/{listed.key} begins at or after offset {start}, the "
+                f"start offset of {parsed.topic}-{parsed.partition}: its records would be copied twice. Restore "
+                "the ledger (_s3sink/), move such objects away, or set the group's offsets to offsets after them. "
+                "If they are a connector's, --from-connector (kafka.existingObjects: Accept) compares them with "
+                "Kafka and starts behind them. --start-new-ledger skips this check."
+            )

@@ -16,7 +16,14 @@ from sink_job.api.errors import ConfigurationError, ExistingObjects
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject
-from sink_job.partitioning.object_keys import ObjectName, is_temporary, layouts, parse_key, topic_prefixes
+from sink_job.partitioning.object_keys import (
+    ObjectName,
+    is_internal,
+    is_temporary,
+    layouts,
+    listing_prefixes,
+    parse_key,
+)
 from sink_job.s3 import S3Client
 from sink_job.verify.audit_input import GenerationAudit
 from sink_job.verify.per_generation import is_copied
@@ -29,14 +36,13 @@ Starts = Mapping[TopicPartition, int]
 
 def check_empty(s3: S3Client, object_settings: ObjectSettings, starts: Starts) -> None:
     """Raises ExistingObjects when the directories of these topics contain an object."""
-    for topic in sorted({tp.topic for tp in starts}):
-        prefixes = topic_prefixes(object_settings, topic)
-        found = next((each for prefix in prefixes for each in s3.list(prefix)), None)
-        if found is not None:
-            raise ExistingObjects(
-                f"the new generation needs an empty directory {object_settings.s3.topics_dir}, but s3://{s3.bucket}/"
-                f"{found.key} already exists there. Nothing was changed. Move it away and retry"
-            )
+    prefixes = listing_prefixes([object_settings], {tp.topic for tp in starts})
+    found = next((each for prefix in prefixes for each in s3.list(prefix)), None)
+    if found is not None:
+        raise ExistingObjects(
+            f"the new generation needs an empty directory {object_settings.s3.topics_dir}, but s3://{s3.bucket}/"
+            f"{found.key} already exists there. Nothing was changed. Move it away and retry"
+        )
 
 
 def check_existing_objects(
@@ -48,12 +54,13 @@ def check_existing_objects(
     recorded = {o.key: o for each in generations for o in each.objects if not is_temporary(o.path, o.key)}
     listed: set[str] = set()
     untracked: dict[str, ObjectName] = {}
-    for topic in sorted({tp.topic for tp in starts}):
-        for each in (each for prefix in topic_prefixes(object_settings, topic) for each in s3.list(prefix)):
-            listed.add(each.key)
-            parsed = None if each.key in recorded else parse_key(object_settings, each.key)
-            if parsed is not None:
-                untracked[each.key] = parsed
+    prefixes = listing_prefixes([object_settings], {tp.topic for tp in starts})
+    for each in (each for prefix in prefixes for each in s3.list(prefix)):
+        listed.add(each.key)
+        is_other = each.key in recorded or is_internal(object_settings, each.key)
+        parsed = None if is_other else parse_key(object_settings, each.key)
+        if parsed is not None:
+            untracked[each.key] = parsed
     reaching = [o for o in recorded.values() if o.last >= starts.get(o.topic_partition, o.last + 1)]
     directories = tuple(each.s3.topics_dir for each in layouts(object_settings))
     reaching = [o for o in reaching if o.key.startswith(directories)]  # with any delimiter

@@ -80,7 +80,11 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
     *without_effect(
         "producer.override.* admin.override.*", "the sink has no producer; its admin client has the consumer's settings"
     ),
-    KeyRow("transforms", Treatment.IMPOSSIBLE, note="none: transform before Kafka, or after reading from S3"),
+    KeyRow(
+        "transforms",
+        Treatment.IMPOSSIBLE,
+        note="RegexRouter alone: `s3.prefixes`, if possible; others: transform before Kafka, or after reading from S3",
+    ),
     *without_effect("transforms.* predicates predicates.*", "belongs to `transforms`"),
     # What objects contain
     field("format.class", "format.output", ValueForm.CLASS),

@@ -21,6 +21,7 @@ from sink_job.migrate.rotation_settings import convert_rotation, has_schedule
 from sink_job.migrate.secret_plan import SecretPlan
 from sink_job.migrate.store import convert_store
 from sink_job.migrate.table import Treatment, key_table
+from sink_job.migrate.topic_router import convert_router, router_of
 from sink_job.migrate.values import parse_boolean, parse_choice, parse_list
 
 _SINK_NAME: Final = 40
@@ -97,6 +98,7 @@ def _fields(draft: Draft, plan: SecretPlan, configuration: Configuration, connec
     used_by = "the partitioner" if kind.uses_time else "the schedule" if has_schedule(draft) else None
     convert_timezone(draft, used_by=used_by)
     convert_store(draft, plan)
+    convert_router(draft)
     _errors(draft, output)
     _keys_and_headers(draft)
     if configuration.state != "Running":
@@ -105,7 +107,7 @@ def _fields(draft: Draft, plan: SecretPlan, configuration: Configuration, connec
 
 def _transforms(draft: Draft) -> None:
     names = parse_list(draft.text("transforms") or "")
-    if not names:
+    if not names or router_of(draft) is not None:
         return
     shown = []
     for name in names:

@@ -66,6 +66,8 @@ ORDER: Final = [
     "s3.offsetTags",
     "s3.onTagError",
     "s3.topicsDir",
+    "s3.prefixes",
+    "s3.topicInPath",
     "s3.directoryDelimiter",
     "s3.fileDelimiter",
     "s3.offsetPadWidth",

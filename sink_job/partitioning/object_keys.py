@@ -1,18 +1,22 @@
 """Builds and parses the keys of objects (docs/semantics.md).
 
-A key is `[topicsDir D] topic D path D topic F partition F offset extension`. D is the directory delimiter, F the file
-delimiter. The offset is the first one in the object, padded with zeros.
+A key is `[topicsDir D] [prefix D] topic D path D topic F partition F offset extension`. D is the directory delimiter, F
+the file delimiter. The offset is the first one in the object, padded with zeros. The prefix is that of the topic in
+`s3.prefixes`; with `topicInPath: false` the first topic is left out. With either of them D contains a character that no
+topic has (names_rules), so what follows the last D of a key begins with its topic: two topics never have a common key,
+whatever their prefixes.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from sink_job.api.enums import CompressionCodec, OutputFormat
 from sink_job.api.field_types import RESERVED
 from sink_job.api.sections.format_section import BytesSpec
-from sink_job.api.spec import ObjectSettings
+from sink_job.api.spec import ObjectSettings, ledger_folder
 from sink_job.records.batch import DEAD_LETTERS
 
 MAX_KEY_BYTES: Final = 1024
@@ -74,7 +78,9 @@ def dead_letter_layout(object_settings: ObjectSettings) -> ObjectSettings | None
     """The settings of the keys of dead-letter objects: JSON lines below their prefix, by Kafka partition."""
     if object_settings.dead_letters is None:
         return None
-    names = object_settings.s3.model_copy(update={"topics_dir": object_settings.dead_letters.prefix})
+    names = object_settings.s3.model_copy(
+        update={"topics_dir": object_settings.dead_letters.prefix, "prefixes": [], "topic_in_path": True}
+    )
     return ObjectSettings(s3=names)
 
 
@@ -90,10 +96,31 @@ def upload_prefixes(object_settings: ObjectSettings, topic: str) -> tuple[str, .
 
 
 def topic_prefix(object_settings: ObjectSettings, topic: str) -> str:
-    """The common prefix of a topic's keys, including the delimiter before the path."""
-    return "".join(
-        f"{name}{object_settings.s3.directory_delimiter}" for name in (object_settings.s3.topics_dir, topic) if name
-    )
+    """The common prefix of a topic's keys, including the delimiter before the path. With `s3.prefixes` and
+    `topicInPath: false` keys of other topics and, in the folder of ledgers, other objects may begin with it, too."""
+    directory = object_settings.s3.directory(topic)
+    return f"{directory}{object_settings.s3.directory_delimiter}" if directory else ""
+
+
+def listing_prefixes(settings_of_claims: Iterable[ObjectSettings], topics: Iterable[str]) -> list[str]:
+    """The prefixes of the keys of these topics, each key below one alone: a prefix may contain another."""
+    names = list(topics)
+    found = {prefix for settings in settings_of_claims for topic in names for prefix in topic_prefixes(settings, topic)}
+    return without_nested(found)
+
+
+def without_nested(prefixes: Iterable[str]) -> list[str]:
+    """The sorted prefixes that begin with no other one."""
+    done: list[str] = []
+    for prefix in sorted(prefixes):  # a prefix comes right after one that contains it, or after others inside of it
+        if not done or not prefix.startswith(done[-1]):
+            done.append(prefix)
+    return done
+
+
+def is_internal(object_settings: ObjectSettings, key: str) -> bool:
+    """Whether a key is in the folder of ledgers, in which are no objects for readers."""
+    return key.startswith(ledger_folder(object_settings.s3.topics_dir, ""))
 
 
 def object_key(object_settings: ObjectSettings, topic: str, path: str, partition: int, first: int) -> str:
@@ -141,6 +168,8 @@ def _parse(object_settings: ObjectSettings, key: str) -> ObjectName | None:
     front = f"{names.topics_dir}{delimiter}" if names.topics_dir else ""
     if not file or not file[1].startswith(front):
         return None
+    if not names.has_plain_names:
+        return None if is_internal(object_settings, key) else _parse_named(object_settings, key, file)
     middle = file[1].removeprefix(front)
     at = middle.rfind(delimiter)
     while at > 0:
@@ -151,3 +180,14 @@ def _parse(object_settings: ObjectSettings, key: str) -> ObjectName | None:
             return found if found.partition <= MAX_PARTITION and found.first <= MAX_OFFSET else None
         at = middle.rfind(delimiter, 0, at)
     return None
+
+
+def _parse_named(object_settings: ObjectSettings, key: str, file: re.Match[str]) -> ObjectName | None:
+    """The parts of a key whose directories do not have to name the topic: the name of the object does."""
+    delimiter = object_settings.s3.directory_delimiter
+    topic = file[1].rpartition(delimiter)[2]
+    path = file[1].removeprefix(topic_prefix(object_settings, topic)).removesuffix(f"{delimiter}{topic}")
+    found = ObjectName(topic, path, int(file[2]), int(file[3]))
+    if not (path and _TOPIC.fullmatch(topic) and object_key(object_settings, *found) == key):
+        return None
+    return found if found.partition <= MAX_PARTITION and found.first <= MAX_OFFSET else None

@@ -10,7 +10,7 @@ from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.state import ClosedObject
 from sink_job.ledger.stored_object import compare_stored, multipart_etag
-from sink_job.partitioning.object_keys import is_temporary, topic_prefixes
+from sink_job.partitioning.object_keys import is_internal, is_temporary, listing_prefixes
 from sink_job.s3 import Listed, S3Client
 from sink_job.verify.audit_input import BucketState, GenerationAudit, UntrackedObject
 from sink_job.verify.duplicate_objects import DuplicateDetector, KeyOrigin, OtherObject
@@ -51,14 +51,13 @@ class LedgerContent:
         """Whether an object can be a copy of a listed one, by its size and age."""
         return listed.size in self._sizes and listed.last_modified_ms >= self.started
 
-    def prefixes(self) -> Iterator[str]:
-        """The topic prefixes, each object below one alone: with unusual delimiters a prefix may contain another."""
-        done: list[str] = []
-        places = ((settings, topic) for settings in self.settings for topic in self.topics)
-        for prefix in sorted({prefix for settings, topic in places for prefix in topic_prefixes(settings, topic)}):
-            if not any(prefix.startswith(other) for other in done):
-                done.append(prefix)
-                yield prefix
+    def prefixes(self) -> list[str]:
+        """The topic prefixes, each object below one alone."""
+        return listing_prefixes(self.settings, self.topics)
+
+    def is_internal(self, key: str) -> bool:
+        """Whether a listed object is in the folder of ledgers."""
+        return any(is_internal(each, key) for each in self.settings)
 
 
 @dataclass
@@ -141,7 +140,8 @@ class BucketScanner:
                 self._report(f"listed {count:,} objects")
             o = self._ledger.objects.get(listed.key)
             if o is None:
-                self._classify(listed, listing)
+                if not self._ledger.is_internal(listed.key):
+                    self._classify(listed, listing)
                 continue
             listing.not_listed.discard(listed.key)
             if is_parquet(o):

@@ -6,6 +6,7 @@ the ledger and are rejected.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,64 @@ def test_an_object_under_a_previous_delimiter_conflicts_with_a_reset(sink_fixtur
     sink_fixture.run(log, DONE, flush_size=10, spec=new)
     with pytest.raises(ConfigurationError, match=r"log/partition=0/log\+0\+0000000000.json"):
         sink_fixture.reset(log, "Earliest", spec=new)
+
+
+# -- prefixes and topicInPath ----------------------------------------------------------------------------------------
+
+PREFIX = [{"topic": "log", "prefix": "a/b"}]
+DIRECTORIES: list[tuple[dict[str, Any], str]] = [
+    ({}, "topics/log/"),
+    ({"prefixes": PREFIX}, "topics/a/b/log/"),
+    ({"topicInPath": False}, "topics/"),
+    ({"topicInPath": False, "prefixes": PREFIX}, "topics/a/b/"),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "value_bytes"),
+    [
+        pytest.param(DIRECTORIES[one], DIRECTORIES[other], value_bytes, id=f"{one} to {other}, {value_bytes} bytes")
+        for one, other, value_bytes in ((0, 1, 100), (1, 2, 1_000_000), (3, 0, 100), (0, 3, 1_000_000))
+    ],
+)
+def test_an_edit_of_directories_leaves_each_record_in_one_object(
+    sink_fixture: SinkFixture, before: tuple[dict[str, Any], str], after: tuple[dict[str, Any], str], value_bytes: int
+) -> None:
+    """Open objects keep their keys (P8)."""
+    given: dict[str, Any] = {"flush_size": 4, "paths": True}
+    log = SyntheticLog(records=17, paths=3, value_bytes=value_bytes)
+    sink_fixture.run(log, DONE, **given, spec=edited(sink_fixture, **before[0]))
+    grown = replace(log, records=40)
+    new = edited(sink_fixture, **after[0])
+    sink_fixture.run(grown, ALL, **given, spec=new)
+    offsets = {key: sink_fixture.offsets(key) for key in sink_fixture.contents()}
+    assert sorted(offset for each in offsets.values() for offset in each) == list(range(40))
+    earlier, later = (
+        [each[0] for key, each in offsets.items() if re.fullmatch(rf"{directory}kind=k\d/log\+.*", key)]
+        for _, directory in (before, after)
+    )
+    assert max(earlier) < 17 <= min(later)
+    assert sink_fixture.group() == {"log-0": 40}
+    assert [verdict.findings for verdict in sink_fixture.verify(grown, **given, spec=new)] == [()]
+    assert sink_fixture.orphans_after(ALL, grown, {**given, "spec": new}) == []
+
+
+def test_an_unlisted_object_in_previous_directories_is_found(sink_fixture: SinkFixture) -> None:
+    log = SyntheticLog(records=20)
+    names = edited(sink_fixture, topicInPath=False, prefixes=PREFIX)
+    sink_fixture.run(log, DONE, flush_size=10, spec=names)
+    sink_fixture.run(log, DONE, flush_size=10)
+    sink_fixture.put("topics/a/b/partition=0/log+0+0000000005.json", b"{}")
+    (verdict,) = sink_fixture.verify(log)
+    assert [(found.type.value, found.offset) for found in verdict.findings] == [("UntrackedObject", 5)]
+
+
+def test_an_object_in_other_directories_conflicts_with_a_reset(sink_fixture: SinkFixture) -> None:
+    log = SyntheticLog(records=20)
+    names = edited(sink_fixture, topicInPath=False)
+    sink_fixture.run(log, DONE, flush_size=10, spec=names)
+    with pytest.raises(ConfigurationError, match=r"topics/partition=0/log\+0\+0000000000.json"):
+        sink_fixture.reset(log, "Earliest", spec=names)
 
 
 # -- topicsDir and bucket --------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ a sink that did not change. The status of a sink can be forged by users of its n
 never decides: such an overlap is a warning at both, and the ledger's ownership and fencing decide who writes.
 
 Two sinks must not write the same topic to one prefix of a bucket, use one ledger, or commit for one consumer group.
+Below different topicsDirs they could, with `s3.prefixes` or `topicInPath: false`, if one directory contains the other.
 Whether two patterns overlap is undecidable in practice: the conflict is certain if the patterns are equal or if a topic
 of one sink matches the pattern of the other. Otherwise it is possible, and the claims of the ledger decide. The same
 holds for a pattern that `topic_pattern` does not support.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ from s3sink_operator.conflicts.resource_index import MAX_INDEXED_TOPICS
 from s3sink_operator.conflicts.topic_pattern import matches
 from s3sink_operator.types import Json, SinkResources
 from sink_job.api.rules.dead_letter_rules import overlap
+from sink_job.api.sections.job_sections import KeySettings, S3Spec
 from sink_job.api.spec import Sink
 
 MAX_OBSERVED_TOPICS = 100
@@ -61,6 +63,19 @@ def resources_of(sink: Sink, document: Json) -> SinkResources:
         held=_claim(document, "digest"),
         held_since=_claim(document, "since"),
         dead_letters=spec.errors.dead_letters.prefix,
+        key_names=_key_names(spec.s3),
+    )
+
+
+def _key_names(s3: S3Spec) -> KeySettings | None:
+    """What decides the directories of topics; None for those of the connector."""
+    if s3.has_plain_names:
+        return None
+    return KeySettings(
+        topics_dir=s3.topics_dir,
+        directory_delimiter=s3.directory_delimiter,
+        prefixes=s3.prefixes,
+        topic_in_path=s3.topic_in_path,
     )
 
 
@@ -130,7 +145,7 @@ def find_overlap(mine: SinkResources, other: SinkResources) -> SinkConflict | No
     if directory is not None:
         return SinkConflict(owner=other, resource=f"the directory {directory} in bucket {mine.bucket}")
     if not same_place:
-        return None
+        return _shared_keys(mine, other)
     place = f"below {mine.topics_dir or 'the root'} in bucket {mine.bucket}"
     shared, undecided = _shared_topics(mine, other)
     if shared:
@@ -144,6 +159,37 @@ def find_overlap(mine: SinkResources, other: SinkResources) -> SinkConflict | No
     if undecided:
         return SinkConflict(owner=other, resource=f"the topic {undecided[0]} {place}", certain=False)
     return None
+
+
+def _shared_keys(mine: SinkResources, other: SinkResources) -> SinkConflict | None:
+    """The topic whose keys both sinks could write below different topicsDirs, of which one contains the other: with
+    `s3.prefixes` or `topicInPath: false` of one of them."""
+    if mine.place[:2] != other.place[:2] or (mine.key_names is None and other.key_names is None):
+        return None
+    if mine.topics_dir and other.topics_dir and not overlap(mine.topics_dir, other.topics_dir, "/"):
+        return None
+    shared, undecided = _shared_topics(mine, other)
+    for topics, certain in ((shared, True), (undecided, False)):
+        for topic in topics:
+            for one, another in product(_directories(mine, topic), _directories(other, topic)):
+                if not one or not another or overlap(one, another, "/"):
+                    longer = max(one, another, key=len) or "the root"
+                    resource = f"the topic {topic} below {longer} in bucket {mine.bucket}"
+                    return SinkConflict(owner=other, resource=resource, certain=certain)
+    return None
+
+
+def _directories(sink: SinkResources, topic: str) -> Sequence[str]:
+    """The directories in which a topic's objects may be: several if `topic_pattern` does not support a pattern."""
+    names = sink.key_names or KeySettings(topics_dir=sink.topics_dir)
+    found: list[str] = []
+    for each in names.prefixes:
+        is_covered = topic == each.topic if each.pattern is None else matches(each.pattern, topic)
+        if is_covered is not False:
+            found.append(names.joined(each.prefix, topic))
+        if is_covered:
+            return found
+    return [*found, names.joined(None, topic)]
 
 
 def _shared_directory(mine: SinkResources, other: SinkResources) -> str | None:

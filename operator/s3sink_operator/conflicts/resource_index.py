@@ -147,14 +147,18 @@ def _index_keys(claim: SinkResources) -> set[_Key]:
     """The keys of the resources of a sink, without its topics."""
     patterns = {("pattern", *claim.place)} if claim.pattern is not None else set()
     dead_letters = {("dead letters", *claim.place[:2])} if claim.dead_letters is not None else set()
-    return {("place", *claim.place), ("bucket", *claim.place[:2]), *_exclusive_keys(claim), *patterns, *dead_letters}
+    names = {("names", *claim.place[:2])} if claim.key_names is not None else set()
+    places = {("place", *claim.place), ("bucket", *claim.place[:2])}
+    return {*places, *_exclusive_keys(claim), *patterns, *dead_letters, *names}
 
 
 def _lookup_keys(claim: SinkResources) -> set[_Key]:
-    """The keys of all resources that may overlap. A pattern may match any topic of its prefix, and dead letters may be
-    in the directory of any sink of the bucket."""
-    dead_letters = "dead letters" if claim.dead_letters is None else "bucket", *claim.place[:2]
-    return {("pattern" if claim.pattern is None else "place", *claim.place), *_exclusive_keys(claim), dead_letters}
+    """The keys of all resources that may overlap. A pattern may match any topic of its prefix. Dead letters, and
+    objects with `s3.prefixes` or `topicInPath: false`, may be in the directory of any sink of the bucket."""
+    is_anywhere = claim.dead_letters is not None or claim.key_names is not None
+    kinds = ("bucket",) if is_anywhere else ("dead letters", "names")
+    of_bucket = {(kind, *claim.place[:2]) for kind in kinds}
+    return {("pattern" if claim.pattern is None else "place", *claim.place), *_exclusive_keys(claim), *of_bucket}
 
 
 def _exclusive_keys(claim: SinkResources) -> Iterator[_Key]:

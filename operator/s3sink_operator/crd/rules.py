@@ -15,6 +15,7 @@ from typing import Final
 from s3sink_operator.crd.cel import LOOPBACK_URL, CelRule, cel_list, cel_size, cel_text, compare_duration, either
 from s3sink_operator.crd.dead_letter_rules import dead_letter_rules
 from s3sink_operator.crd.login_rules import login_rules
+from s3sink_operator.crd.names_rules import names_rules
 from s3sink_operator.crd.null_value_rules import null_value_rules
 from s3sink_operator.crd.s3_access_rules import s3_access_rules
 from s3sink_operator.names import MAX_SINK_NAME
@@ -476,6 +477,7 @@ RULES: Final[tuple[CelRule, ...]] = (
     *_s3(),
     *s3_access_rules(),
     *dead_letter_rules(),
+    *names_rules(),
     *null_value_rules(),
     *_rest(),
     *_spark(),

@@ -28,6 +28,7 @@ from sink_job.api.rules.dead_letter_rules import check_dead_letters
 from sink_job.api.rules.envelope_rules import check_envelope
 from sink_job.api.rules.json_values_rules import check_json_values, has_json_schema
 from sink_job.api.rules.login_rules import check_login
+from sink_job.api.rules.names_rules import check_names
 from sink_job.api.rules.null_value_rules import check_null_values
 from sink_job.api.rules.reserved_properties import kafka_property_error, kafka_secret_error, spark_property_error
 from sink_job.api.rules.s3_access_rules import check_s3_access
@@ -381,6 +382,7 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     _object_size,
     _endpoint,
     check_s3_access,
+    check_names,
     _delimiters,
     check_dead_letters,
     check_null_values,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -30,6 +31,7 @@ from sink_job.api.field_types import (
     FieldPath,
     FileDelimiter,
     GroupId,
+    KeyPrefix,
     Locale,
     PathFormat,
     PropertyName,
@@ -173,6 +175,23 @@ class RotationSpec(SpecModel):
     apply to each object separately."""
 
 
+class TopicPrefix(SpecModel):
+    """The directory of a topic's objects."""
+
+    topic: Annotated[TopicName | None, description(example="flights")] = None
+    """One topic. Set either topic or pattern."""
+    pattern: Annotated[TopicsPattern | None, description(example="flights-.*")] = None
+    """Regular expression for the whole name of topics."""
+    prefix: Annotated[KeyPrefix, description(example="archive/flights")]
+    """Directories after topicsDir, before the topic or, with topicInPath: false, before the path."""
+
+    def covers(self, topic: str) -> bool:
+        """Whether this entry is for `topic`."""
+        if self.pattern is None:
+            return topic == self.topic
+        return re.fullmatch(self.pattern, topic) is not None
+
+
 class KeySettings(SpecModel):
     """The settings for object keys and part sizes."""
 
@@ -191,6 +210,33 @@ class KeySettings(SpecModel):
     equal_parts: Annotated[StrictBool, Field(exclude_if=lambda value: not value)] = False
     """All parts of an object but the last have exactly partSize bytes, for stores that demand it (Cloudflare R2). A
     part may then end inside a record. Open objects are closed before a change applies."""
+    prefixes: Annotated[
+        list[TopicPrefix],
+        description(example=[{"topic": "flights", "prefix": "archive/flights"}], max_length=100),
+        Field(exclude_if=lambda value: not value),
+    ] = Field(default_factory=list)
+    """Directories of topics, between topicsDir and the topic in keys. The first entry for a topic applies; a topic
+    without one has none. After a change, open objects keep their keys."""
+    topic_in_path: Annotated[StrictBool, Field(exclude_if=lambda value: value)] = True
+    """The topic is a directory of its keys. With false it is in the name of the object alone. After a change, open
+    objects keep their keys."""
+
+    @property
+    def has_plain_names(self) -> bool:
+        """True if the topic is the directory after topicsDir, as with the connector."""
+        return self.topic_in_path and not self.prefixes
+
+    def directory(self, topic: str) -> str:
+        """What the keys of a topic's objects begin with, without the delimiter before their path; empty for the root of
+        the bucket."""
+        prefix = next((each.prefix for each in self.prefixes if each.covers(topic)), None)
+        return self.joined(prefix, topic)
+
+    def joined(self, prefix: str | None, topic: str) -> str:
+        """`directory` of a topic with this prefix."""
+        return self.directory_delimiter.join(
+            each for each in (self.topics_dir, prefix, topic if self.topic_in_path else None) if each
+        )
 
 
 class S3Spec(KeySettings):

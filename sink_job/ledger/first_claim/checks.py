@@ -17,7 +17,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.first_claim.previous_writer import PreviousWriter
 from sink_job.ledger.state import LedgerState, PartitionState, Record
 from sink_job.ledger.store import Ledger
-from sink_job.partitioning.object_keys import parse_key, topic_prefixes
+from sink_job.partitioning.object_keys import is_internal, listing_prefixes, parse_key
 from sink_job.s3 import Listed, S3Client, Upload
 
 MAX_REPORTED = 3
@@ -117,7 +117,7 @@ def uploads_of(
     """The unfinished uploads at keys of this sink."""
     for prefix in _prefixes(settings, partitions):
         for upload in s3.list_uploads(prefix):
-            parsed = parse_key(settings, upload.key)
+            parsed = None if is_internal(settings, upload.key) else parse_key(settings, upload.key)
             if parsed is None:
                 continue
             tp = TopicPartition(parsed.topic, parsed.partition)
@@ -131,7 +131,7 @@ def objects_of(
     """The objects at keys of this sink: topic-partition, first offset by the key, and the object."""
     for prefix in _prefixes(settings, partitions):
         for listed in s3.list(prefix):
-            parsed = parse_key(settings, listed.key)
+            parsed = None if is_internal(settings, listed.key) else parse_key(settings, listed.key)
             if parsed is None:
                 continue
             tp = TopicPartition(parsed.topic, parsed.partition)
@@ -140,12 +140,8 @@ def objects_of(
 
 
 def _prefixes(settings: ObjectSettings, partitions: Collection[TopicPartition]) -> list[str]:
-    """The topic prefixes, each once: with unusual delimiters a prefix may contain another."""
-    kept: list[str] = []
-    for prefix in sorted({prefix for tp in partitions for prefix in topic_prefixes(settings, tp.topic)}):
-        if not any(prefix.startswith(other) for other in kept):
-            kept.append(prefix)
-    return kept
+    """The prefixes of the topics, each key below one alone."""
+    return listing_prefixes([settings], {tp.topic for tp in partitions})
 
 
 def _offsets(offsets: Mapping[str, int]) -> str:

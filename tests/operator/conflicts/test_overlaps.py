@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from s3sink_operator.conflicts import overlaps
 from s3sink_operator.types import SinkResources
 from sink_job.api.parser import parse_sink
+from sink_job.api.sections.job_sections import KeySettings
 from tests.operator.fake_cluster import document
 
 MINE = SinkResources(
@@ -296,15 +297,22 @@ def claims() -> st.SearchStrategy[list[SinkResources]]:
         brokers=st.sampled_from(["kafka:9092", "kafka-2:9092"]),
         observed_topics=st.lists(topic, max_size=2),
     )
-    named = st.builds(
+    chosen = st.builds(
         lambda claim, topics: replace(claim, topics=topics) if claim.topics else claim, one, st.tuples(topic)
     )
     patterned = st.builds(
         lambda claim, pattern: replace(claim, pattern=pattern) if claim.pattern else claim,
-        named,
+        chosen,
         st.sampled_from(["a.*", ".*b", "(?=a)ab", "z"]),
     )
-    many = st.lists(patterned, max_size=6)
+    placed = st.builds(
+        lambda claim, place: named(claim, *place) if place else claim,
+        patterned,
+        st.sampled_from(
+            [None, ("topics/a", True), ("topics", False), ("topics", True, {"pattern": "a.*", "prefix": "a"})]
+        ),
+    )
+    many = st.lists(placed, max_size=6)
     return many.map(lambda found: [replace(claim, name=f"sink-{number}") for number, claim in enumerate(found)])
 
 
@@ -330,3 +338,51 @@ def claims() -> st.SearchStrategy[list[SinkResources]]:
 def test_dead_letters_do_not_conflict_in(mine: SinkResources, other: SinkResources) -> None:
     assert overlaps.find_overlap(mine, other) is None
     assert overlaps.find_overlap(other, mine) is None
+
+
+# -- s3.prefixes and topicInPath ---------------------------------------------------------------------------------------
+
+
+def named(sink: SinkResources, topics_dir: str, in_path: bool, *prefixes: dict[str, str]) -> SinkResources:
+    s3 = {"topicsDir": topics_dir, "topicInPath": in_path, "prefixes": prefixes}
+    return replace(sink, topics_dir=topics_dir, key_names=KeySettings.model_validate(s3))
+
+
+FLIGHTS = {"topic": "flights", "prefix": "a"}
+BY_LOOKAHEAD = {"pattern": "(?=f).*", "prefix": "a"}
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "shown"),
+    [
+        (named(MINE, "x", True, FLIGHTS), replace(ELDER, topics_dir="x/a"), "flights below x/a/flights"),
+        (named(MINE, "x", False), replace(ELDER, topics_dir="x/y"), "flights below x/y/flights"),
+        (named(MINE, "", False), replace(ELDER, topics_dir="x"), "flights below x/flights"),
+        (named(MINE, "x", False, FLIGHTS), named(ELDER, "x/a", False), "flights below x/a"),
+        (named(MINE, "x", True, FLIGHTS), named(PATTERN, "x/a", False), "flights below x/a/flights"),
+        (named(MINE, "x", True, BY_LOOKAHEAD), replace(ELDER, topics_dir="x/a"), "flights below x/a/flights"),
+        (named(MINE, "x", True, FLIGHTS), replace(ELDER, topics_dir="x/b"), None),
+        (named(MINE, "x", False, FLIGHTS), replace(APART, topics_dir="x/a"), None),
+        (named(MINE, "x", False), replace(ELDER, topics_dir="xy"), None),
+        (replace(MINE, topics_dir="x"), replace(ELDER, topics_dir="x/flights"), None),
+        (named(MINE, "x", False), replace(ELDER, topics_dir="x/y", bucket="another"), None),
+    ],
+)
+def test_two_sinks_cannot_share_keys_of_a_topic_below_two_directories(
+    mine: SinkResources, other: SinkResources, shown: str | None
+) -> None:
+    found = overlaps.find_overlap(mine, other)
+    assert (found and found.resource) == (shown and f"the topic {shown} in bucket archive")
+
+
+def test_an_edit_of_prefixes_is_one_of_what_a_sink_holds() -> None:
+    assert named(MINE, "topics", True, FLIGHTS).digest != MINE.digest
+
+
+def test_the_names_of_a_manifest_are_compared_if_they_are_not_those_of_the_connector() -> None:
+    plain, changed = document(), document()
+    changed["spec"]["s3"]["topicInPath"] = False
+    assert overlaps.resources_of(parse_sink(plain), plain).key_names is None
+    names = overlaps.resources_of(parse_sink(changed), changed).key_names
+    assert names is not None
+    assert not names.topic_in_path

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from s3sink_operator.conflicts import overlaps
 from s3sink_operator.conflicts.resource_index import ResourceIndex
 from s3sink_operator.types import SinkResources
-from tests.operator.conflicts.test_overlaps import APART, ELDER, MINE, PATTERN, claims
+from tests.operator.conflicts.test_overlaps import APART, ELDER, MINE, PATTERN, claims, named
 
 
 def put(index: ResourceIndex, *sinks: SinkResources) -> None:
@@ -49,6 +49,14 @@ def test_dead_letters_in_the_directory_of_another_sink_are_compared() -> None:
     put(index, inside, APART)
     assert rivals(index, inside) == ["elder"]
     assert rivals(index, APART) == ["young"]
+
+
+def test_objects_in_the_directory_of_another_sink_are_compared() -> None:
+    index = ResourceIndex()
+    inside = named(MINE, "x", False)
+    put(index, inside, replace(ELDER, topics_dir="x/y"))
+    assert rivals(index, inside) == ["elder"]
+    assert rivals(index, ELDER) == ["young"]
 
 
 def many(count: int, topics: int, **changes: object) -> list[SinkResources]:

@@ -542,6 +542,43 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         [{"spec.s3.fileDelimiter": "/"}],
         "spec.s3.fileDelimiter and directoryDelimiter are ambiguous",
     ),
+    (
+        "a prefix of no topic",
+        [
+            {"spec.s3.prefixes": [{"prefix": "a"}]},
+            {"spec.s3.prefixes": [{"topic": "t", "pattern": "t", "prefix": "a"}]},
+        ],
+        "spec.s3.prefixes has an entry with both or none of topic and pattern",
+    ),
+    (
+        "a prefix in the folder of ledgers",
+        [{"spec.s3.prefixes": [{"pattern": ".*", "prefix": prefix}]} for prefix in ("_s3sink", "a/_s3sink/b", "a//b")],
+        "spec.s3.prefixes has a prefix with an element",
+    ),
+    (
+        "a prefix that ends in the delimiter",
+        [{"spec.s3.prefixes": [{"pattern": ".*", "prefix": "a|"}], "spec.s3.directoryDelimiter": "|"}],
+        "spec.s3.prefixes has a prefix that begins or ends with directoryDelimiter",
+    ),
+    (
+        "keys of two topics that could be equal",
+        [
+            {"spec.s3.topicInPath": False, "spec.s3.directoryDelimiter": "-"},
+            {"spec.s3.prefixes": [{"pattern": ".*", "prefix": "a"}], "spec.s3.directoryDelimiter": "--"},
+        ],
+        "spec.s3.directoryDelimiter may be a part of a topic",
+    ),
+    (
+        "objects that could be below dead letters",
+        [
+            {
+                "spec.s3.topicInPath": False,
+                "spec.s3.topicsDir": "",
+                "spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "rejected"}},
+            }
+        ],
+        "spec.s3.topicsDir is empty, so with prefixes or topicInPath: false",
+    ),
     ("more to wait for than is read", [{"spec.rounds.minBytes": "1Gi"}], "spec.rounds.minBytes is above"),
     (
         "least memory above most",

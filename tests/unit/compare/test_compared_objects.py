@@ -101,3 +101,14 @@ def test_the_sinks_own_directory_in_that_of_the_other_is_left_out(sink: Compared
 
 
 KAFKA = {"bootstrapServers": "127.0.0.1:9", "groupId": "group"}
+
+
+def test_a_connector_has_its_own_directories_beside_a_sink_with_others(sink: ComparedSink) -> None:
+    """The ledger is below the prefix of a topic without a directory of its own."""
+    location = sink.fixture.sink.spec.s3.model_dump(by_alias=True, exclude_none=True, mode="json")
+    sink.write(log_of("Json", 10), spec={"s3": {**location, "topicInPath": False}})
+    sink.put("connect/log/partition=0/log+0+0000000000.json", [{}])
+    partition = sink_side(sink).partitions[FIRST]
+    assert [o.key for o in partition.objects] == [f"topics/partition=0/log+0+{first:010}.json" for first in (0, 5)]
+    found = other_side(sink)
+    assert [o.path for o in found.partitions[FIRST]] == ["partition=0"]

@@ -179,6 +179,35 @@ def test_a_kill_before_any_effect_leaves_the_same_equal_parts(
         assert sink.memory.orphans() == []
 
 
+NAMES = {"topicInPath": False, "prefixes": [{"pattern": "l.*", "prefix": "a/b"}]}
+
+
+@pytest.mark.parametrize(
+    ("s3", "directory"),
+    [({"topicInPath": False}, "topics"), (NAMES, "topics/a/b"), ({**NAMES, "topicsDir": ""}, "a/b")],
+)
+def test_a_kill_before_any_effect_leaves_the_same_keys_in_other_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s3: dict[str, Any], directory: str
+) -> None:
+    location = json.loads(manifest("archive", "http://127.0.0.1:9", part_size=400))["spec"]["s3"]
+    given: dict[str, Any] = {"spec": {"s3": {**location, **s3}}}
+    undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, "Json", "None", **given)
+    undisturbed.run()
+    assert sorted(undisturbed.contents()) == [f"{directory}/partition=0/log+0+{first:010}.json" for first in (0, 3)]
+    for effect in range(1, undisturbed.effects + 1):
+        sink = Sink(tmp_path / str(effect), monkeypatch, "Json", "None", **given)
+
+        def kill(number: int, effect: int = effect) -> None:
+            if number == effect:
+                raise Killed
+
+        with pytest.raises(Killed):
+            sink.run(kill)
+        sink.run()
+        assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
+        assert sink.memory.orphans() == []
+
+
 def test_a_kill_before_any_effect_leaves_tags_at_each_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, "Json", "None")
     undisturbed.memory.s3.has_offset_tags = True

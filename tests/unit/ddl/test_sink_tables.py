@@ -94,3 +94,33 @@ def test_bytes_have_their_separator() -> None:
 def test_another_delimiter_of_directories_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match=r"spec.s3.directoryDelimiter is '_'"):
         table(sink_of(s3={"directoryDelimiter": "_"}))
+
+
+PREFIX = {"topic": "flights", "prefix": "a/b"}
+
+
+def test_a_table_is_over_the_directory_of_its_topic() -> None:
+    assert table(sink_of(s3={"prefixes": [PREFIX]})).prefix == "topics/a/b/flights/"
+    assert table(sink_of(s3={"prefixes": [PREFIX], "topicInPath": False})).prefix == "topics/a/b/"
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"s3": {"topicInPath": False}}, "those of topic other.Topic and the ledger"),
+        ({"s3": {"topicInPath": False, "topicsDir": ""}}, "those of topic other.Topic and the ledger"),
+        ({"s3": {"prefixes": [{"topic": "other.Topic", "prefix": "flights"}]}}, "those of topic other.Topic"),
+        (
+            {
+                "kafka": {"bootstrapServers": "kafka:9092", "topicsPattern": "f.*"},
+                "s3": {"prefixes": [{"pattern": "f.*", "prefix": "a"}], "topicInPath": False},
+            },
+            "those of other topics that spec.kafka.topicsPattern may match",
+        ),
+    ],
+)
+def test_a_directory_with_other_objects_is_no_table(given: dict[str, Any], what: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match=rf"topic flights: below .* are not only its objects, but also {what}:"
+    ):
+        table(sink_of(**given))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sink_job.partitioning.object_keys import (
     ObjectName,
     extension,
     is_temporary,
+    listing_prefixes,
     object_key,
     parse_key,
     path_elements,
@@ -147,3 +148,91 @@ def test_a_key_with_a_number_beyond_kafkas_maxima_is_not_parsed(numbers: str) ->
 )
 def test_only_a_dead_letter_object_in_the_folder_of_a_ledger_is_temporary(path: str, key: str, expected: bool) -> None:
     assert is_temporary(path, key) is expected
+
+
+# -- s3.prefixes and topicInPath ---------------------------------------------------------------------------------------
+
+
+def test_a_topic_has_the_directory_of_its_first_entry() -> None:
+    prefixes = [{"topic": "a", "prefix": "one"}, {"pattern": "[ab]", "prefix": "two/2"}]
+    settings = object_settings(s3={"prefixes": prefixes})
+    assert object_key(settings, "a", "p", 0, 1) == "topics/one/a/p/a+0+0000000001.json"
+    assert object_key(settings, "b", "p", 0, 1) == "topics/two/2/b/p/b+0+0000000001.json"
+    assert object_key(settings, "ab", "p", 0, 1) == "topics/ab/p/ab+0+0000000001.json"
+
+
+def test_the_topic_can_be_in_the_name_of_the_object_alone() -> None:
+    prefixes = [{"topic": "a", "prefix": "one"}]
+    settings = object_settings(s3={"topicInPath": False, "prefixes": prefixes})
+    assert object_key(settings, "a", "p", 0, 1) == "topics/one/p/a+0+0000000001.json"
+    assert object_key(settings, "b", "p", 0, 1) == "topics/p/b+0+0000000001.json"
+    root = object_settings(s3={"topicInPath": False, "topicsDir": ""})
+    assert (object_key(root, "b", "p", 0, 1), topic_prefix(root, "b")) == ("p/b+0+0000000001.json", "")
+
+
+directories = st.sampled_from(["", "a", "b", "a/b", "x=1", "generation=2"])
+names = st.tuples(
+    st.text("ab.-", min_size=1, max_size=4),
+    st.lists(st.text("abxy=1+_-.", min_size=1, max_size=4), min_size=1, max_size=3),
+    st.integers(0, 12),
+    st.integers(0, 120),
+)
+
+
+@given(
+    directory=st.sampled_from(["/", "|", "-/", "/-", "::"]),
+    file=st.sampled_from(["+", "_", "-x-", "-", "~"]),
+    topics_dir=directories,
+    prefixes=st.lists(
+        st.fixed_dictionaries(
+            {"pattern": st.sampled_from(["a", "b", "a.*", ".*"]), "prefix": directories.filter(bool)}
+        ),
+        max_size=3,
+    ),
+    in_path=st.booleans(),
+    one=names,
+    other=names,
+)
+def test_a_key_with_any_directories_is_parsed_into_its_parts(
+    directory: str,
+    file: str,
+    topics_dir: str,
+    prefixes: list[dict[str, str]],
+    in_path: bool,
+    one: tuple[str, list[str], int, int],
+    other: tuple[str, list[str], int, int],
+) -> None:
+    """So no two topics have a common key."""
+    s3 = {"directoryDelimiter": directory, "fileDelimiter": file, "topicsDir": topics_dir, "prefixes": prefixes}
+    assume(directory not in file and file not in directory and (prefixes or not in_path))
+    settings = object_settings(s3={**s3, "topicInPath": in_path})
+    for topic, path, partition, first in (one, other):
+        key = object_key(settings, topic, directory.join(path), partition, first)
+        assert parse_key(settings, key) == ObjectName(topic, directory.join(path), partition, first)
+        assert key.startswith(topic_prefix(settings, topic))
+        assert any(key.startswith(prefix) for prefix in listing_prefixes([settings], [one[0], other[0]]))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "topics/_s3sink/default.log/dead-letters/1/t/partition=0/t+0+0000000000.json",
+        "topics/t+0+0000000000.json",
+        "topics/p/u+0+00.json",
+        "other/p/t+0+0000000000.json",
+        "topics/one/p/b+0+9223372036854775808.json",
+    ],
+)
+def test_a_key_that_no_directory_leads_to_is_not_parsed(key: str) -> None:
+    settings = object_settings(s3={"topicInPath": False, "prefixes": [{"topic": "a", "prefix": "one"}]})
+    assert parse_key(settings, key) is None
+
+
+def test_each_key_is_listed_below_one_prefix() -> None:
+    prefixes = [{"topic": "a", "prefix": "b"}, {"topic": "c", "prefix": "b/d"}, {"topic": "e", "prefix": "b-e"}]
+    assert listing_prefixes([object_settings(s3={"prefixes": prefixes, "topicInPath": False})], "ace") == [
+        "topics/b-e/",
+        "topics/b/",
+    ]
+    assert listing_prefixes([object_settings(s3={"topicInPath": False})], "ace") == ["topics/"]
+    assert listing_prefixes([object_settings()], "ace") == ["topics/a/", "topics/c/", "topics/e/"]

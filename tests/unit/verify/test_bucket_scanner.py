@@ -247,3 +247,21 @@ def test_the_steps_are_reported_with_their_numbers(bucket: Bucket) -> None:
         "requesting the checksums of 1 objects",
         "comparing 1 other objects with those of the ledger",
     ]
+
+
+# -- directories that other objects have, too --------------------------------------------------------------------------
+
+
+def test_objects_in_the_folder_of_ledgers_are_not_those_of_a_topic(bucket: Bucket) -> None:
+    """A topic without a directory of its own: dead letters that wait for their topic are below its prefix."""
+    ledger = "topics/_s3sink/default.log"
+    dead_letters = {"prefix": f"{ledger}/dead-letters/1", "onNullValue": "Fail", "topic": "rejected", "staged": True}
+    settings = ObjectSettings.model_validate({"s3": {"topicInPath": False}, "deadLetters": dead_letters})
+    first = "topics/partition=0/log+0+0000000000.json"
+    bucket.put(first, BODY)
+    bucket.put(f"{ledger}/dead-letters/1/log/partition=0/log+0+0000000005.json", BODY + BODY)
+    bucket.put("topics/partition=0/log+0+0000000007.json", BODY + BODY)
+    bucket.put("topics/partition=0/other+0+0000000007.json", BODY + BODY)
+    found = scan(bucket, content(closed(first), settings={1: settings}))
+    assert [each.key for each in found.bucket.untracked[LOG]] == ["topics/partition=0/log+0+0000000007.json"]
+    assert (found.bucket.missing, found.foreign) == (frozenset(), 1)
