@@ -13,14 +13,14 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from isal import isal_zlib
 
 from sink_job.api.enums import CompressionCodec
 from sink_job.api.sections.format_section import FormatSpec
 from sink_job.arrow.varints import encode_long
 from sink_job.formats.base import Block
 from sink_job.formats.block_rows import BlockRows
-from sink_job.formats.compression import Gzip, Zstd
+from sink_job.formats.compression import Zstd
+from sink_job.formats.deflate import LIBRARY, RAW, deflate
 
 MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
@@ -74,7 +74,7 @@ def avro_codec(settings: FormatSpec) -> AvroCodec:
         case CompressionCodec.NONE:
             return AvroCodec("null", None)
         case CompressionCodec.DEFLATE:
-            return AvroCodec("deflate", partial(_deflate, settings.compression.chosen_level), Gzip.library)
+            return AvroCodec("deflate", partial(_deflate, settings.compression.chosen_level), LIBRARY)
         case CompressionCodec.SNAPPY:
             return AvroCodec("snappy", _snappy, f"pyarrow {pa.__version__}")
         case CompressionCodec.ZSTD:
@@ -85,8 +85,7 @@ def avro_codec(settings: FormatSpec) -> AvroCodec:
 
 
 def _deflate(level: int, data: bytes) -> bytes:
-    compressed: bytes = isal_zlib.compress(data, level, -zlib.MAX_WBITS)
-    return compressed
+    return deflate(data, level, RAW)
 
 
 def _snappy(data: bytes) -> bytes:

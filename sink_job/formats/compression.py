@@ -11,11 +11,9 @@ from __future__ import annotations
 import sys
 from typing import Protocol
 
-import isal
-from isal import igzip
-
 from sink_job.api.enums import CompressionCodec
 from sink_job.api.sections.format_section import FormatSpec
+from sink_job.formats.deflate import GZIP, LIBRARY, deflate
 
 if sys.version_info >= (3, 14):
     from compression import zstd as zstd
@@ -59,14 +57,14 @@ class Gzip:
 
     extension = ".gz"
     block_size = BLOCK_BYTES
-    library: str | None = f"isal {isal.__version__}"
+    library: str | None = LIBRARY
 
     def __init__(self, level: int) -> None:
         """`level` is ISA-L's compression level: 0 (fastest) to 3."""
         self.level = level
 
     def compress(self, rows: bytes) -> bytes:
-        return igzip.compress(rows, compresslevel=self.level, mtime=0)
+        return deflate(rows, self.level, GZIP)
 
 
 class Zstd:
