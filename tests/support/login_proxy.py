@@ -130,17 +130,20 @@ def _handler(proxy: LoginProxy) -> type[BaseHTTPRequestHandler]:
 
 def _tunnel(client: socket.socket, server: socket.socket) -> None:
     """Copies bytes in both directions until one side closes."""
-    ends = {client: server, server: client}
+    ends = {client.fileno(): (client, server), server.fileno(): (server, client)}
+    poll = select.poll()  # select() takes no descriptor above 1,023, and a worker may have more
+    for number in ends:
+        poll.register(number, select.POLLIN)
     while True:
         pending = isinstance(client, ssl.SSLSocket) and client.pending() > 0
-        ready = [client] if pending else select.select(list(ends), [], [], _IDLE_S)[0]
+        ready = [client.fileno()] if pending else [number for number, _ in poll.poll(_IDLE_S * 1000)]
         if not ready:
             return
-        for source in ready:
+        for source, target in map(ends.__getitem__, ready):
             try:
                 data = source.recv(1 << 16)
             except OSError:
                 return
             if not data:
                 return
-            ends[source].sendall(data)
+            target.sendall(data)
