@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import urllib3
@@ -184,10 +184,10 @@ class Harness:
         return self._ended(pod, "Failed", 137, "OOMKilled", "")
 
     def evict(self, pod: str, message: str = "The node was low on resource: memory.") -> Json:
-        """The kubelet ends the pod for the node's sake."""
-        self._ended(pod, "Failed", 137, "Error", "", more={"reason": "Evicted", "message": message})
+        """The kubelet ends the pod for the node's sake: in one update, since the operator may delete an ended pod."""
         disrupted = condition("DisruptionTarget", "True", "TerminationByKubelet", message)
-        return self._set_conditions(self._get(pod), disrupted)
+        more = {"reason": "Evicted", "message": message}
+        return self._ended(pod, "Failed", 137, "Error", "", more=more, further=[disrupted])
 
     def resize(self, pod: str, how: Resized = "done", message: str = "") -> Json:
         """Answers a resize that was asked for: the containers get it, or the pod's condition says why not (yet)."""
@@ -346,7 +346,18 @@ class Harness:
         if address := pod["status"].get("podIP"):
             self._reports.refuse(address)
 
-    def _ended(self, pod: str, phase: str, exit_code: int, reason: str, message: str, more: Json | None = None) -> Json:
+    def _ended(
+        self,
+        pod: str,
+        phase: str,
+        exit_code: int,
+        reason: str,
+        message: str,
+        *,
+        more: Json | None = None,
+        further: Sequence[Json] = (),
+    ) -> Json:
+        """`further`: conditions besides those of an ended pod."""
         found = self._scheduled(pod)
         self._silence(found)
         started = found["status"].get("startTime") or now()
@@ -355,7 +366,7 @@ class Harness:
         statuses = [container_status(found, each, state, ready=False) for each in containers_of(found)]
         why = "PodCompleted" if phase == "Succeeded" else "PodFailed"
         conditions = [condition(each, "False", why, "") for each in ("ContainersReady", "Ready")]
-        return self._set_status(found, phase=phase, statuses=statuses, conditions=conditions, more=more)
+        return self._set_status(found, phase=phase, statuses=statuses, conditions=[*conditions, *further], more=more)
 
     def _set_conditions(self, pod: Json, *conditions: Json) -> Json:
         return self._set_status(pod, conditions=conditions)
