@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from sink_job.api.enums import OutputFormat
+from sink_job.ddl.dialects.hive import TYPES as HIVE_TYPES
 from sink_job.ddl.dialects.rendering import (
-    TypeNames,
     check_codec,
     escaped_text,
     quoted,
@@ -24,26 +25,14 @@ def _timestamp(kind: ColumnType) -> str | None:
     return "timestamp" if kind.kind is Kind.TIMESTAMP else "timestamp_ntz"
 
 
-_TYPES: Final = TypeNames(
+_TYPES: Final = replace(
+    HIVE_TYPES,
     engine="Spark",
-    scalars={
-        Kind.BOOLEAN: "boolean",
-        Kind.INT: "int",
-        Kind.LONG: "bigint",
-        Kind.FLOAT: "float",
-        Kind.DOUBLE: "double",
-        Kind.STRING: "string",
-        Kind.JSON: "string",
-        Kind.BYTES: "binary",
-        Kind.DATE: "date",
-    },
-    decimal="decimal({},{})",
-    array="array<{}>",
-    map="map<{},{}>",
-    struct="struct<{}>",
     struct_field=lambda name, text: f"{quoted(name, '`')}: {text}",
     timestamp=_timestamp,
+    names=None,
 )
+"""Spark SQL has Hive's types, apart from times; any field of a struct can be quoted."""
 
 
 def spark(table: SinkTable) -> Statement:
