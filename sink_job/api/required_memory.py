@@ -78,8 +78,13 @@ def _remainders(inputs: SizingInputs) -> int:
 
 def recommended(inputs: SizingInputs, *, minimum: int = 0) -> int:
     """Bytes to give: the required memory with headroom, in whole steps, not below `minimum`."""
+    return max(with_headroom(required(inputs)), minimum)
+
+
+def with_headroom(size: int) -> int:
+    """The bytes to give if `size` are required, in whole steps."""
     numerator, denominator = memory_budget.HEADROOM
-    return max(round_up(required(inputs) * numerator // denominator), minimum)
+    return round_up(size * numerator // denominator)
 
 
 def initial(inputs: SizingInputs) -> int:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sink_job.api import memory_budget
 from sink_job.api.enums import ExecutorMode, ScalingMode
-from sink_job.api.required_memory import round_up
+from sink_job.api.required_memory import with_headroom
 from sink_job.api.sections.operator_sections import ExecutorSpec
 
 
@@ -33,7 +32,6 @@ def executors_for(active: int, spec: ExecutorSpec) -> int:
 
 def resources(required: int, active: int, spec: ExecutorSpec) -> PlannedResources:
     """`required`: bytes by `sink_job.api.required_memory`; `active`: topic-partitions with records."""
-    numerator, denominator = memory_budget.HEADROOM
-    recommended = round_up(required * numerator // denominator)
+    recommended = with_headroom(required)
     memory = min(max(recommended, spec.memory.min), spec.memory.max)
     return PlannedResources(executors_for(active, spec), memory, recommended)

@@ -68,7 +68,8 @@ class SampledPartition:
 
     @property
     def value_bytes(self) -> int:
-        return int(sum(len(value) for value in self.batch.column("value").to_pylist() if value is not None))
+        bounds = arrow_columns.bounds(self.batch.column("value"))
+        return int(bounds[-1] - bounds[0])
 
     @property
     def late(self) -> int:
