@@ -100,7 +100,11 @@ class PlanFigures:
 def figures(sample: Sample, replay: Replay, rotation: RotationSpec) -> PlanFigures:
     """The figures of a replay over `sample`."""
     span = max(1, sample.end - sample.start)
-    topics = [_topic(topic, sample, replay, rotation, span) for topic in sorted(sample.topics)]
+    closed, opened = _by_topic(replay.closed), _by_topic(replay.open)
+    topics = [
+        _topic(topic, sample, replay, closed.get(topic, []), opened.get(topic, []), rotation, span)
+        for topic in sorted(sample.topics)
+    ]
     objects = sum(each.closed for each in topics)
     a_day = sum(each.objects_a_day for each in topics)
     return PlanFigures(
@@ -128,12 +132,25 @@ def _requests(replay: Replay, span: int, of_objects: float) -> dict[str, int]:
     }
 
 
-def _topic(topic: str, sample: Sample, replay: Replay, rotation: RotationSpec, span: int) -> TopicFigures:
+def _by_topic(objects: Iterable[PlannedObject]) -> dict[str, list[PlannedObject]]:
+    found: dict[str, list[PlannedObject]] = {}
+    for each in objects:
+        found.setdefault(each.tp.topic, []).append(each)
+    return found
+
+
+def _topic(
+    topic: str,
+    sample: Sample,
+    replay: Replay,
+    closed: Sequence[PlannedObject],
+    opened: Sequence[PlannedObject],
+    rotation: RotationSpec,
+    span: int,
+) -> TopicFigures:
     of_topic = sample.topics[topic]
     tps = [TopicPartition(topic, number) for number in of_topic.read]
     found = [sample.partitions[tp] for tp in tps if tp in sample.partitions]
-    closed = [each for each in replay.closed if each.tp.topic == topic]
-    opened = [each for each in replay.open if each.tp.topic == topic]
     scale = of_topic.partitions / len(of_topic.read) if of_topic.read else 1.0
     records, size = sum(replay.records[tp] for tp in tps), sum(replay.bytes[tp] for tp in tps)
     a_day, estimated = _objects_a_day(closed, opened, rotation, span)
