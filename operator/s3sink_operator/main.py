@@ -8,7 +8,6 @@ import contextlib
 import gc
 import logging
 import secrets
-import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
@@ -16,7 +15,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import aiohttp
-import kopf
 from kubernetes.aio.client import ApiClient
 
 from s3sink_operator import logs, names
@@ -36,7 +34,8 @@ from s3sink_operator.observe.template_check import TemplateChecker
 from s3sink_operator.reconcile import Reconciler
 from s3sink_operator.rollout.rollout_tracker import RolloutTracker
 from s3sink_operator.types import Settings
-from s3sink_operator.watch import handlers
+from s3sink_operator.watch.handlers import build_registry, kopf_settings
+from s3sink_operator.watch.kopf_operator import run_watches, stop_on_signals
 from s3sink_operator.watch.object_cache import ObjectCache, SinkKey
 from s3sink_operator.watch.workqueue import WorkQueue
 from sink_job.api.spec import GROUP, VERSION
@@ -91,21 +90,14 @@ async def _main(args: argparse.Namespace, options: Options) -> int:
         cache.on_sink = rollout.put
         reports: ReportClient = ProxyReportClient(api) if args.report_by == "Proxy" else DirectReportClient(http)
         reconciler = _reconciler(api, cache, reports, rollout, settings, options)
-        registry = handlers.build_registry(client, cache, queue, nodes=await _can_watch_nodes(api))
+        registry = build_registry(client, cache, queue, nodes=await _can_watch_nodes(api))
         stop, started = asyncio.Event(), asyncio.Event()
-        _stop_on_signals(stop)
+        stop_on_signals(stop)
 
         async def work() -> None:
-            watching = kopf.operator(
-                registry=registry,
-                settings=handlers.kopf_settings(args.selector),
-                standalone=True,
-                clusterwide=not args.namespace,
-                namespaces=args.namespace or (),
-                ready_flag=started,
-                stop_flag=stop,
-            )
-            await _run_workers(watching, started, args.workers, queue, reconciler, heartbeat, stop)
+            namespaces = args.namespace or ()
+            watching = run_watches(registry, kopf_settings(args.selector), namespaces, started=started, stop=stop)
+            await _run_workers(watching, started, args.workers, queue, reconciler, heartbeat)
 
         async with serve(args.port, heartbeat, cache, queue, rollout) as port:
             _log.info("serving metrics and health on port %d", port)
@@ -173,6 +165,8 @@ async def _run_until_stopped(stop: asyncio.Event, working: Any, heartbeat: Worke
         return 0
     if error := task.exception():
         raise error
+    if stop.is_set():
+        return 0
     _log.error("lost the lease or the watches: exiting for a restart")
     return EXIT_LEASE_LOST
 
@@ -184,11 +178,6 @@ async def _beat_while_waiting(heartbeat: WorkerHeartbeat) -> None:
         await asyncio.sleep(_HEARTBEAT_S)
 
 
-def _stop_on_signals(stop: asyncio.Event) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-
-
 async def _run_workers(
     watching: Coroutine[Any, Any, None],
     started: asyncio.Event,
@@ -196,7 +185,6 @@ async def _run_workers(
     queue: WorkQueue[SinkKey],
     reconciler: Reconciler,
     heartbeat: WorkerHeartbeat,
-    stop: asyncio.Event,
 ) -> None:
     """Runs watches and workers until one of them ends. Kopf delivers events after all lists are complete."""
 
@@ -217,7 +205,6 @@ async def _run_workers(
 
     async def begin() -> None:
         await started.wait()
-        _stop_on_signals(stop)  # again: Kopf replaced the handlers
         heartbeat.ready, heartbeat.waiting = True, False
         _tune_garbage_collection()
         await asyncio.gather(*(worker() for _ in range(workers)))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.faults.kube_proxy import Delay, Drop, Kill, KubeFaults, Point, Reject, call
+from devtools.faults.kube_proxy import Delay, Drop, Hold, Kill, KubeFaults, Point, Reject, call
 from devtools.kube.client import Json, Kube
 from devtools.kube.control_plane import Cluster
 from devtools.kube.fake_kubelet import Harness
@@ -355,6 +355,16 @@ def test_a_replica_that_stops_releases_its_lease_at_once(
         assert not life.operated.kube.get("Lease", "s3sink-operator")["spec"].get("holderIdentity")
         with operator(tmp_path, operator_kubeconfig, namespace, *flags):
             life.operated.started()
+
+
+def test_a_replica_that_is_stopped_before_it_has_read_its_lists_releases_its_lease(
+    tmp_path: Path, life: Life, operator_kubeconfig: Path, namespace: str, faults: KubeFaults
+) -> None:
+    held = faults.when(call("list pods"), Hold())
+    with operator(tmp_path, operator_kubeconfig, namespace, "--lease-namespace", namespace) as first:
+        held.wait()
+        assert first.terminate() == 0
+        assert not life.operated.kube.get("Lease", "s3sink-operator")["spec"].get("holderIdentity")
 
 
 def test_a_replica_that_cannot_renew_its_lease_ends(
