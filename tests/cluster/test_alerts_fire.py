@@ -260,9 +260,13 @@ class RealDriver:
         """Whether all records are in visible objects, as Prometheus sees it."""
         server = self.watch.server
         running = server.value(f's3sink_state{{s3sink_state="Running", sink="{_SINK}"}}') == 1
-        read = server.value(f'sum(s3sink_read_offsets{{sink="{_SINK}"}})')
         lag = server.value(f'sum(s3sink_lag_records{{sink="{_SINK}"}})')
-        return running and lag == 0 and (read or 0) >= self.produced
+        return running and lag == 0 and self.has_read()
+
+    def has_read(self) -> bool:
+        """Whether all records are in the ledger, in objects or staged, as Prometheus sees it."""
+        read = self.watch.server.value(f'sum(s3sink_read_offsets{{sink="{_SINK}"}})')
+        return (read or 0) >= self.produced
 
     def wait_idle(self) -> None:
         wait_until(self.is_idle, "all records in objects", seconds=_SECONDS, unless=self.failed)
@@ -301,6 +305,9 @@ class RealDriver:
         wait_until(is_enough, f"{OF_A_DRIVER[1]}", seconds=_SECONDS, unless=self.failed)
 
     def delete_staging(self) -> None:
+        """The staged remainder of the open object. Between two rounds: one that runs may have read it already, and
+        stages another."""
+        wait_until(self.has_read, "all records in the ledger", seconds=_SECONDS, unless=self.failed)
         client, bucket = self.store.client(), self.topic
         listed = client.list_objects_v2(Bucket=bucket).get("Contents", [])
         keys = [each["Key"] for each in listed if "/staging/" in each["Key"]]
