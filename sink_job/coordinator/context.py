@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sink_job.coordinator.hanging_transactions import HANGING_AFTER_MS
@@ -13,7 +13,7 @@ from sink_job.engine.types import Engine
 from sink_job.ledger.first_claim.previous_writer import PreviousWriter
 from sink_job.ledger.ownership import Owner
 from sink_job.registry.base import SchemaRegistry
-from sink_job.s3 import S3Settings
+from sink_job.s3 import S3Settings, StoreAdvice
 
 SNAPSHOT_INTERVAL_RECORDS = 100
 
@@ -40,7 +40,8 @@ class CoordinatorContext:
     from an arbitrary start; setting the host's clock does not affect it. `stop` is set when the driver has to end;
     pauses wait on it. With `publish_at_stop` it publishes its open objects before it ends. `registry` has the schemas
     of `spec.format.registry` and `spec.format.schema`. `dead_letter_topic` makes a producer of dead letters by its name
-    and whether it uses transactions. `previous`: a first claim continues this writer.
+    and whether it uses transactions. `previous`: a first claim continues this writer. `store_check` returns the result
+    of `sink_job.s3.check_store`, which may have started before the coordinator; None: the coordinator makes it.
     """
 
     s3: S3Settings
@@ -66,6 +67,7 @@ class CoordinatorContext:
     registry: SchemaRegistry | None = None
     dead_letter_topic: Callable[[str, bool], DeadLetterTopic] | None = None
     previous: PreviousWriter | None = None
+    store_check: Callable[[], Sequence[StoreAdvice]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ Start-up ends with `RoundLoop`, which has everything that a round needs. All dep
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from sink_job.api.errors import ConfigurationError
@@ -31,7 +31,7 @@ from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import ownership_checked_first, take_over
 from sink_job.ledger.transitions import apply, diff
-from sink_job.s3 import S3Client, connect, lifecycle_warning, probe, probe_encryption, probe_object_lock
+from sink_job.s3 import S3Client, StoreAdvice, check_store, connect
 from sink_job.s3.settings import with_customer_key
 
 _log = logging.getLogger(__name__)
@@ -111,16 +111,8 @@ class Coordinator:
             deleted = ownership.deleted_ledger_warning(self._ledger.url, self.sink.group_id, metadata)
             if deleted:
                 _log.warning("%s", deleted)
-        wants_lock = self.sink.spec.s3.object_lock is not None
-        unknown_lock = probe_object_lock(self._s3, is_required=wants_lock)
-        if unknown_lock:
-            _log.log(logging.WARNING if wants_lock else logging.INFO, "%s", unknown_lock)
-        probe(self._s3, self._root)
-        if self.sink.spec.s3.encryption is not None:
-            probe_encryption(self._s3, self._root)
-        warning = lifecycle_warning(self._s3, self._root)
-        if warning:
-            _log.warning("%s", warning)
+        for advice in (self.context.store_check or self._check_store)():
+            _log.log(advice.level, "%s", advice.message)
         topics = self._discovery.refresh()
         check_dead_letter_topic(self.sink, self.context, self._ledger)
         self._claims.acquire_all(topics)
@@ -146,6 +138,15 @@ class Coordinator:
         )
         self.progress.claimed(state)
         return loop
+
+    def _check_store(self) -> Sequence[StoreAdvice]:
+        required = self.sink.spec.s3
+        return check_store(
+            self._s3,
+            self._root,
+            object_lock=required.object_lock is not None,
+            encryption=required.encryption is not None,
+        )
 
     def _claim_record(self, topics: Mapping[str, TopicInfo], state: LedgerState) -> Record:
         """The record that claims the ledger. For a new sink it contains the first offset of each topic-partition. The

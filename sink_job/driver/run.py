@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -50,18 +51,20 @@ from sink_job.kafka.dead_letter_topic import JavaDeadLetterTopic
 from sink_job.kafka.properties import KafkaProperties
 from sink_job.kafka.record_times import RecordTimes
 from sink_job.kafka.unknown_properties import unknown_properties
+from sink_job.ledger.clocks import checked_now
 from sink_job.ledger.first_claim.previous_writer import PreviousWriter
+from sink_job.ledger.ownership import ledger_root
 from sink_job.maintenance.position.start import FromConnector, previous_writer
 from sink_job.registry.base import SchemaRegistry
 from sink_job.registry.client import open_schemas
 from sink_job.registry.settings import RegistrySettings
-from sink_job.s3 import S3Client, S3Settings, connect
+from sink_job.s3 import S3Client, S3Settings, StoreAdvice, check_store, connect
 from sink_job.spark.conf import SparkSettings
 from sink_job.spark.engine import SparkEngine
 from sink_job.spark.executor_log import ExecutorLog, failure_limit
 from sink_job.spark.executor_scaling import ExecutorScaler
 from sink_job.spark.login_jars import kafka_jars
-from sink_job.spark.session import Session, session
+from sink_job.spark.session import Gateway, Session, session
 
 KAFKA_TIMEOUT_MS = 50_000
 """Timeout of a request to Kafka's admin API. After it, the run ends with TransientError."""
@@ -154,6 +157,11 @@ class _Run:
         self.spark = StartedSpark()
         self.endpoints = ReportEndpoints(self.progress, self.heartbeat, self.spark)
 
+    @property
+    def only_publishes(self) -> bool:
+        """Whether the run reads no records."""
+        return self.options.goal.publish_open and not self.options.goal.until_caught_up
+
     def run(self) -> Report:
         failure: Exception | None = None
         with ExitStack() as stack:
@@ -181,9 +189,16 @@ class _Run:
         jars = self._before_spark(s3, stop)
         if self.signals.requested:
             return
-        spark = self._start_spark(stack, jars)
+        pool = ThreadPoolExecutor(thread_name_prefix="s3sink-start")
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        store_check = self._begin_store_check(pool, s3)
+        admins: list[Future[JavaKafkaAdmin]] = []
+        spark = self._start_spark(
+            stack, jars, lambda gateway: admins.append(pool.submit(self._open_admin, pool, gateway))
+        )
         warn_of_unknown(spark, self.sink)
-        admin = JavaKafkaAdmin(spark._gateway, self.connections.kafka, timeout_ms=KAFKA_TIMEOUT_MS)
+        (opening,) = admins
+        admin = opening.result()
         stack.callback(_quietly, admin.close)
         stack.enter_context(self._lag_sampler(admin))
         self.heartbeat.beat()
@@ -196,7 +211,7 @@ class _Run:
         self.allocation.connect(engine, self._executor_scaler())
         registry = self._registry(stack, stop)
         previous = self._previous_writer(s3, engine, admin, stop)
-        context = replace(self._context(engine, admin, registry), previous=previous)
+        context = replace(self._context(engine, admin, registry), previous=previous, store_check=store_check)
         coordinator = Coordinator(self.sink, context, self.options.goal, self.progress)
         self.signals.on_stop(coordinator.stop)
         self.signals.on_stop(admin.close, after_s=3)
@@ -210,10 +225,8 @@ class _Run:
         self, s3: S3Client, engine: SparkEngine, admin: JavaKafkaAdmin, stop: threading.Event
     ) -> PreviousWriter | None:
         """What a first claim continues (`--from-connector`, `kafka.existingObjects`); None for every other start."""
-        goal = self.options.goal
-        only_publishes = goal.publish_open and not goal.until_caught_up
         request = self.options.from_connector or FromConnector.of_manifest(self.sink, s3)
-        if request is None or only_publishes:
+        if request is None or self.only_publishes:
             return None
         self.signals.on_stop(engine.cancel)
         settings = self.connections.s3
@@ -226,12 +239,34 @@ class _Run:
         wait_for_broker(self.connections.kafka.bootstrap_servers, stop=stop)
         return kafka_jars(self.connections.kafka, _log.info)
 
-    def _start_spark(self, stack: ExitStack, jars: list[Path]) -> Session:
+    def _begin_store_check(self, pool: ThreadPoolExecutor, s3: S3Client) -> Callable[[], Sequence[StoreAdvice]] | None:
+        """Begins the check of the store, which needs no JVM. None for a run that may find that it has nothing to do,
+        and writes nothing then."""
+        if self.only_publishes:
+            return None
+        required = self.sink.spec.s3
+        root = ledger_root(required.topics_dir, self.sink.sink_id)
+
+        def check() -> Sequence[StoreAdvice]:
+            checked_now(_clock, s3.clock_ms, s3)
+            lock, encryption = required.object_lock is not None, required.encryption is not None
+            return check_store(s3, root, object_lock=lock, encryption=encryption)
+
+        return pool.submit(check).result
+
+    def _open_admin(self, pool: ThreadPoolExecutor, gateway: Gateway) -> JavaKafkaAdmin:
+        """Kafka's admin client, with the connections that its first requests need on their way."""
+        admin = JavaKafkaAdmin(gateway, self.connections.kafka, timeout_ms=KAFKA_TIMEOUT_MS)
+        pool.submit(_quietly, partial(admin.group_offsets, self.sink.group_id))
+        return admin
+
+    def _start_spark(self, stack: ExitStack, jars: list[Path], launched: Callable[[Gateway], object]) -> Session:
         cluster = self.tasks.cluster
         self.spark.is_starting = True
         if cluster is not None:
             self.spark.executor_log = ExecutorLog(self._failure_limit(cluster.instances), redact=SECRETS)
-        spark = stack.enter_context(session(self._spark_settings(jars), executor_log=self.spark.executor_log))
+        settings, log = self._spark_settings(jars), self.spark.executor_log
+        spark = stack.enter_context(session(settings, executor_log=log, launched=launched))
         self.spark.context = spark
         self.spark.is_starting = False
         if cluster is not None:

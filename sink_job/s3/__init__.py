@@ -21,6 +21,7 @@ from sink_job.s3.objects import Head, Listed, PutResult
 from sink_job.s3.request_metrics import RequestMetrics, Usage
 from sink_job.s3.session import load_service_descriptions
 from sink_job.s3.settings import S3Settings
+from sink_job.s3.start_check import StoreAdvice, check_store
 from sink_job.s3.store_probe import (
     lifecycle_warning,
     probe,
@@ -46,10 +47,12 @@ __all__ = [
     "S3Client",
     "S3Outcome",
     "S3Settings",
+    "StoreAdvice",
     "Upload",
     "UploadedPart",
     "Usage",
     "Version",
+    "check_store",
     "connect",
     "lifecycle_warning",
     "load_service_descriptions",

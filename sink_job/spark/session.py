@@ -15,11 +15,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import IO, Any, TypeAlias
+
+from py4j.java_gateway import JavaGateway
 
 from sink_job.api.errors import ConfigurationError, TooManyExecutorFailures
 from sink_job.spark.conf import ARENAS, SHORT_DIR, SOCKET_DIR_LENGTH, SparkSettings, spark_conf
@@ -40,15 +42,22 @@ _JVM_ENDS_S = 2.0
 
 Session: TypeAlias = SparkContext
 """A running Spark, for modules that do not import PySpark."""
+Gateway: TypeAlias = JavaGateway
+"""The way into the JVM of a session, for modules that do not import Py4J."""
 
 
 @contextmanager
 def session(
-    settings: SparkSettings, *, executor_log: ExecutorLog | None = None, exit_timeout_s: float = 5
+    settings: SparkSettings,
+    *,
+    executor_log: ExecutorLog | None = None,
+    launched: Callable[[Gateway], object] = lambda _: None,
+    exit_timeout_s: float = 5,
 ) -> Iterator[SparkContext]:
     """A Spark session. At its end the JVM, its workers and their files are removed. One session at a time per process.
 
-    `executor_log` reads the log of the JVM. The JVM is killed if it has not exited `exit_timeout_s` seconds after the
+    `executor_log` reads the log of the JVM. `launched` is called with the gateway of the JVM before Spark starts in it,
+    and must not block. The JVM is killed if it has not exited `exit_timeout_s` seconds after the
     end. Raises ConfigurationError for a property in `settings.conf` that the sink sets, and if the JVM does not start;
     OutOfMemory if it was killed or has no memory.
     """
@@ -56,6 +65,7 @@ def session(
         conf = SparkConf(loadDefaults=False).setAll(list(spark_conf(settings, folder, sockets, log4j).items()))
         gateway = _launch(conf, executor_log)
         try:
+            launched(gateway)
             with _interrupts_kept(), _jvm_needed(gateway.proc):
                 context = SparkContext(conf=conf, gateway=gateway)
             context.pythonExec = sys.executable

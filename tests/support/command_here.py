@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from py4j.java_gateway import JavaGateway
 from pyspark import SparkContext
 
 from devtools.processes import Process, wait_until
@@ -72,7 +73,10 @@ def _on(spark: SparkContext) -> Iterator[None]:
     """Commands use this Spark and its JVM in place of ones of their own."""
 
     @contextmanager
-    def shared(*_: Any, **__: Any) -> Iterator[SparkContext]:
+    def shared(
+        *_: Any, launched: Callable[[JavaGateway], object] = lambda _: None, **__: Any
+    ) -> Iterator[SparkContext]:
+        launched(spark._gateway)
         yield spark
 
     gateway = spark._gateway

@@ -21,6 +21,7 @@ from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
 from sink_job.ledger.ownership import Owner, ledger_root
 from sink_job.ledger.session import LedgerAccess
+from sink_job.s3 import start_check
 from sink_job.writer import task_attempt
 from tests.support.memory_s3 import MemoryS3
 from tests.support.sink_fixture import manifest
@@ -52,7 +53,7 @@ class MemorySinkFixture:
         self.group = folder / "group.json"
         for module in (coordinator, task_attempt):
             monkeypatch.setattr(module, "connect", lambda settings: self.s3)
-        monkeypatch.setattr(coordinator, "lifecycle_warning", lambda s3, root: None)
+        monkeypatch.setattr(start_check, "lifecycle_warning", lambda s3, root: None)
         self.sink = _default_sink()
         self.root = ledger_root(self.sink.spec.s3.topics_dir, self.sink.sink_id)
         self.owner = Owner("function", self.sink.namespace, self.sink.name, self.sink.sink_id)

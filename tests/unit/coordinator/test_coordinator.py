@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from sink_job.api.errors import ClockSkew, ConfigurationError, LedgerFenced, SinkError
+from sink_job.api.errors import ClockSkew, ConfigurationError, LedgerFenced, SinkError, UnsupportedStore
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.coordinator import coordinator
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.round_loop import RoundLoop
 from sink_job.ledger.generations import commit_metadata
+from sink_job.s3 import StoreAdvice, start_check
 from tests.support.memory_sink import MemorySinkFixture, error_of
 from tests.support.store_faults import FIRST, LOG, OBJECTS, Once
 from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, InlineEngine, SyntheticLog
@@ -115,11 +115,33 @@ def test_a_start_with_a_skewed_clock_writes_nothing(sink_fixture: MemorySinkFixt
 def test_a_lifecycle_rule_that_aborts_uploads_is_a_warning(
     sink_fixture: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(coordinator, "lifecycle_warning", lambda s3, root: f"a rule aborts uploads below {root}")
+    monkeypatch.setattr(start_check, "lifecycle_warning", lambda s3, root: f"a rule aborts uploads below {root}")
     with caplog.at_level(logging.WARNING):
         sink_fixture.run(LOG)
     assert f"a rule aborts uploads below {sink_fixture.root}" in caplog.messages
     assert sink_fixture.offsets() == OBJECTS
+
+
+def test_a_check_of_the_store_that_was_made_before_is_not_repeated(
+    sink_fixture: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    checked = [StoreAdvice(logging.WARNING, "checked beside Spark's start")]
+    requests: list[tuple[str, str]] = []
+    monkeypatch.setattr(sink_fixture.s3, "fault", lambda request, key, *_: requests.append((request, key)))
+    with caplog.at_level(logging.WARNING):
+        sink_fixture.run(LOG, store_check=lambda: checked)
+    assert checked[0].message in caplog.messages
+    written = [key for request, key in requests if request == "put"]
+    assert written
+    assert not [key for key in written if "/probe/" in key]
+
+
+def test_a_store_that_fails_its_check_ends_the_start_before_the_claim(sink_fixture: MemorySinkFixture) -> None:
+    def failed() -> list[StoreAdvice]:
+        raise UnsupportedStore("the store overwrites")
+
+    assert isinstance(error_of(lambda: sink_fixture.run(LOG, store_check=failed)), UnsupportedStore)
+    assert sink_fixture.s3.objects == {}
 
 
 def test_a_stop_cancels_the_running_round_and_publishes_nothing(sink_fixture: MemorySinkFixture) -> None:

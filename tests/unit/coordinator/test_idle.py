@@ -109,9 +109,7 @@ def s3() -> MemoryS3:
 def make_driver(monkeypatch: pytest.MonkeyPatch, kafka: Interrupted, s3: MemoryS3) -> MakeDriver:
     """Makes drivers of one sink, each with an attempt id and a clock."""
     monkeypatch.setattr(coordinator, "connect", lambda settings: s3)
-    monkeypatch.setattr(coordinator, "probe", lambda s3, root: None)
-    monkeypatch.setattr(coordinator, "probe_object_lock", lambda s3, is_required: None)
-    monkeypatch.setattr(coordinator, "lifecycle_warning", lambda s3, root: None)
+    monkeypatch.setattr(coordinator, "check_store", lambda *_, **__: [])
     sink = load_sink(manifest("archive", "http://127.0.0.1:9", flush_size=5))
 
     def make(attempt: str, clock: Callable[[], int], **given: Any) -> coordinator.Coordinator:

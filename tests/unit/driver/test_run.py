@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 import types
 from typing import Any
 from unittest.mock import Mock
@@ -13,6 +14,7 @@ from sink_job.api.errors import DataError, LedgerFenced, SinkError, TransientErr
 from sink_job.api.parser import load_sink
 from sink_job.api.spec import Sink
 from sink_job.api.units.quantities import GI, MI
+from sink_job.coordinator.context import StopCondition
 from sink_job.driver import logs, machine, run
 from sink_job.driver.secret_registry import SECRETS
 from sink_job.driver.signals import StopSignals
@@ -117,6 +119,40 @@ def test_a_run_uses_the_clock_of_the_store_and_a_monotonic_clock(sink: Sink) -> 
     assert context.store_clock == connect(it.connections.s3).clock_ms
     assert context.steady_clock is not None
     assert context.steady_clock() <= context.steady_clock()
+
+
+def test_the_store_is_checked_while_spark_starts(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = threading.Event()
+
+    def starting(*_: Any, **__: Any) -> Any:
+        assert started.wait(60)
+        raise SinkError("Spark does not start")
+
+    it = a_run(sink)
+    monkeypatch.setattr(it, "_before_spark", lambda _s3, _stop: [])
+    monkeypatch.setattr(run, "check_store", lambda *_, **__: started.set())
+    monkeypatch.setattr(run, "session", starting)
+    with pytest.raises(SinkError, match="Spark does not start"):
+        it.run()
+
+
+def test_a_run_that_only_publishes_leaves_the_check_of_the_store_to_its_coordinator(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes nothing if there is no ledger."""
+    checked = Mock()
+    it = run._Run(
+        sink,
+        run.RunOptions(goal=StopCondition(publish_open=True)),
+        Signals(requested=False),
+        logs.LogHandler(print),
+    )
+    monkeypatch.setattr(it, "_before_spark", lambda _s3, _stop: [])
+    monkeypatch.setattr(run, "check_store", checked)
+    monkeypatch.setattr(run, "session", Mock(side_effect=SinkError("Spark does not start")))
+    with pytest.raises(SinkError, match="Spark does not start"):
+        it.run()
+    assert not checked.called
 
 
 def test_properties_that_kafka_does_not_know_are_warnings(

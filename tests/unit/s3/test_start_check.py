@@ -1,0 +1,64 @@
+"""What a start checks of the store, against a bucket in memory."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from sink_job.api.errors import ConfigurationError, UnsupportedStore
+from sink_job.s3 import check_store, start_check
+from sink_job.s3.object_lock import BucketLock
+from tests.support.memory_s3 import MemoryS3
+
+ROOT = "topics/_s3sink/a/"
+
+
+def check(s3: MemoryS3, **required: bool) -> list[tuple[int, str]]:
+    given: Any = s3
+    found = check_store(given, ROOT, **{"object_lock": False, "encryption": False, **required})
+    return [(each.level, each.message) for each in found]
+
+
+@pytest.fixture(autouse=True)
+def no_lifecycle_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_check, "lifecycle_warning", lambda _s3, _root: None)
+
+
+def test_a_store_that_is_suitable_is_left_without_objects_and_uploads() -> None:
+    s3 = MemoryS3()
+    assert check(s3) == []
+    assert not s3.objects
+    assert not s3.uploads
+
+
+def test_advice_on_lifecycle_rules_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_check, "lifecycle_warning", lambda _s3, root: f"a rule below {root}")
+    assert check(MemoryS3()) == [(logging.WARNING, f"a rule below {ROOT}")]
+
+
+@pytest.mark.parametrize(("object_lock", "level"), [(True, logging.WARNING), (False, logging.INFO)])
+def test_an_unknown_default_retention_is_a_warning_only_for_a_sink_that_locks_objects(
+    object_lock: bool, level: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start_check, "probe_object_lock", lambda _s3, is_required: f"unknown, required {is_required}")
+    assert check(MemoryS3(), object_lock=object_lock) == [(level, f"unknown, required {object_lock}")]
+
+
+def test_a_default_retention_is_found_before_anything_is_written() -> None:
+    s3 = MemoryS3()
+    s3.lock = BucketLock(is_enabled=True, default="GOVERNANCE for 1 day")
+    with pytest.raises(ConfigurationError, match="has a default retention"):
+        check(s3)
+    assert not s3.objects
+
+
+def test_encryption_is_checked_only_where_the_sink_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ignored(_s3: object, root: str) -> None:
+        raise UnsupportedStore(f"ignores the encryption below {root}")
+
+    monkeypatch.setattr(start_check, "probe_encryption", ignored)
+    assert check(MemoryS3()) == []
+    with pytest.raises(UnsupportedStore, match=ROOT):
+        check(MemoryS3(), encryption=True)
