@@ -9,7 +9,8 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from sink_job.driver.secret_registry import SECRETS, secrets_of
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
     from sink_job.ledger.session import LedgerAccess
+    from sink_job.registry.base import SchemaRegistry
+    from sink_job.registry.settings import RegistrySettings
 
 SECRETS_DIR = "S3SINK_SECRETS_DIR"
 CONFIG_MAPS_DIR = "S3SINK_CONFIG_MAPS_DIR"
@@ -192,6 +195,37 @@ def secret_dirs(args: argparse.Namespace, sink: Sink, environ: Mapping[str, str]
         found[name] = directory
     SECRETS.hide(secrets_of(sink, found, environ))
     return found
+
+
+def registry_settings(sink: Sink, secrets: Mapping[str, Path]) -> RegistrySettings | None:
+    """The settings of `spec.format.registry` with the proxy of `spec.s3`; None without a registry. Raises
+    SecretNotFound."""
+    from sink_job.registry.settings import RegistrySettings
+    from sink_job.s3 import S3Settings
+
+    given = sink.spec.format.registry
+    if given is None:
+        return None
+    return RegistrySettings.of(given, secrets, S3Settings.of(sink.spec, secrets, reads_only=True).proxy)
+
+
+@contextmanager
+def schemas_of(sink: Sink, secrets: Mapping[str, Path]) -> Iterator[SchemaRegistry | None]:
+    """The schemas of a sink's records for a command (`open_schemas`). Raises SecretNotFound and ConfigurationError."""
+    from sink_job.registry.client import open_schemas
+
+    registry = open_schemas(sink.spec.format, registry_settings(sink, secrets), wait, SECRETS.hide)
+    try:
+        yield registry
+    finally:
+        if registry is not None:
+            registry.close()
+
+
+def wait(seconds: float) -> bool:
+    """A pause of a command, which nothing but a signal ends: returns False."""
+    time.sleep(seconds)
+    return False
 
 
 def open_ledger_access(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sink_job.api.errors import InvalidSpec
-from sink_job.cli.common import add_config_maps, add_sink, read_sink, secret_dirs, with_schema
+from sink_job.cli.common import add_config_maps, add_sink, read_sink, registry_settings, secret_dirs, wait, with_schema
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
@@ -105,20 +104,14 @@ def _schema_of(sink: Sink, secrets: Mapping[str, Path], records: str | None) -> 
     s3 = connect(S3Settings.of(sink.spec, secrets, reads_only=True))
     s3.check_access()
     ledger = LedgerSchemaReader(sink, s3)
-    if settings.registry is None:
+    registry = registry_settings(sink, secrets)
+    if registry is None:
         return ledger.schema
 
     from sink_job.ddl.schema_source import registry_schema
     from sink_job.driver.secret_registry import SECRETS
-    from sink_job.registry.settings import RegistrySettings
 
-    registry = RegistrySettings.of(settings.registry, secrets)
-    return lambda topic: ledger.schema(topic) or registry_schema(topic, settings, registry, _wait, SECRETS.hide)
-
-
-def _wait(seconds: float) -> bool:
-    time.sleep(seconds)
-    return False
+    return lambda topic: ledger.schema(topic) or registry_schema(topic, settings, registry, wait, SECRETS.hide)
 
 
 def _lines(name: str) -> list[bytes]:

@@ -17,6 +17,7 @@ from sink_job.cli.common import (
     add_secrets,
     parse_time,
     read_sink,
+    schemas_of,
     secret_dirs,
     with_schema,
 )
@@ -105,12 +106,9 @@ def _topics(sink: Sink) -> tuple[object, ...]:
 
 def _plans(args: argparse.Namespace, sinks: Sequence[Sink], secrets: Mapping[str, Path], prices: Prices) -> list[Plan]:
     from sink_job.driver import logs
-    from sink_job.driver.secret_registry import SECRETS
     from sink_job.kafka.properties import KafkaProperties
     from sink_job.plan.plan import make_plan
     from sink_job.plan.sample import SampleLimits
-    from sink_job.registry.client import open_schemas
-    from sink_job.registry.settings import RegistrySettings
 
     logs.set_up("text")
     now = time.time_ns() // 1_000_000
@@ -121,18 +119,9 @@ def _plans(args: argparse.Namespace, sinks: Sequence[Sink], secrets: Mapping[str
     plans = []
     with ExitStack() as stack:
         for name, sink in zip(args.manifests, sinks, strict=True):
-            given = sink.spec.format.registry
-            settings = None if given is None else RegistrySettings.of(given, secrets)
-            registry = open_schemas(sink.spec.format, settings, _wait, SECRETS.hide)
-            if registry is not None:
-                stack.callback(registry.close)
+            registry = stack.enter_context(schemas_of(sink, secrets))
             plans.append(make_plan(Path(name).name if name != "-" else sink.name, sink, sample, prices, registry))
     return plans
-
-
-def _wait(seconds: float) -> bool:
-    time.sleep(seconds)
-    return False
 
 
 def _sample(sink: Sink, properties: KafkaProperties, limits: SampleLimits) -> Sample:

@@ -16,6 +16,7 @@ from sink_job.cli.common import (
     add_sink,
     add_take_over_from,
     read_sink,
+    schemas_of,
     secret_dirs,
     with_schema,
 )
@@ -216,10 +217,21 @@ def _dry_run(sink: Sink, secrets: Mapping[str, Path], request: FromConnector) ->
     if has_ledger(sink, s3):
         print(f"The sink {sink.sink_id} has a ledger: it continues there, and --from-connector has no effect.")
         return 0
-    with shown_progress() as progress, kafka_access(sink, properties, "position", reads=True) as (admin, engine):
+    with (
+        schemas_of(sink, secrets) as schemas,
+        shown_progress() as progress,
+        kafka_access(sink, properties, "position", reads=True) as (admin, engine),
+    ):
         assert engine is not None
         position = find_position(
-            sink, s3, settings, admin, engine, start_at_objects=request.start_at_objects, report=progress
+            sink,
+            s3,
+            settings,
+            admin,
+            engine,
+            registry=schemas,
+            start_at_objects=request.start_at_objects,
+            report=progress,
         )
     print("\n".join(output(sink, position, request.stop_url)))
     return position.exit_code

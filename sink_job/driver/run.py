@@ -210,7 +210,7 @@ class _Run:
         )
         self.allocation.connect(engine, self._executor_scaler())
         registry = self._registry(stack, stop)
-        previous = self._previous_writer(s3, engine, admin, stop)
+        previous = self._previous_writer(s3, engine, admin, registry, stop)
         context = replace(self._context(engine, admin, registry), previous=previous, store_check=store_check)
         coordinator = Coordinator(self.sink, context, self.options.goal, self.progress)
         self.signals.on_stop(coordinator.stop)
@@ -222,7 +222,12 @@ class _Run:
         coordinator.run()
 
     def _previous_writer(
-        self, s3: S3Client, engine: SparkEngine, admin: JavaKafkaAdmin, stop: threading.Event
+        self,
+        s3: S3Client,
+        engine: SparkEngine,
+        admin: JavaKafkaAdmin,
+        registry: SchemaRegistry | None,
+        stop: threading.Event,
     ) -> PreviousWriter | None:
         """What a first claim continues (`--from-connector`, `kafka.existingObjects`); None for every other start."""
         request = self.options.from_connector or FromConnector.of_manifest(self.sink, s3)
@@ -230,7 +235,9 @@ class _Run:
             return None
         self.signals.on_stop(engine.cancel)
         settings = self.connections.s3
-        return previous_writer(self.sink, request, s3, settings, admin, engine, report=_log.info, stop=stop)
+        return previous_writer(
+            self.sink, request, s3, settings, admin, engine, registry=registry, report=_log.info, stop=stop
+        )
 
     def _before_spark(self, s3: S3Client, stop: threading.Event) -> list[Path]:
         """Checks what needs no JVM; returns the jars of the connector."""

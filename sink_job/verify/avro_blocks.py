@@ -9,14 +9,14 @@ from __future__ import annotations
 import bz2
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from sink_job.arrow.varints import MAX_BYTES, read_varint, signed
 from sink_job.avro.container import MAGIC, SYNC_BYTES
 from sink_job.formats.compression import zstd
-from sink_job.verify.object_reader import ObjectReader, ObjectUnreadable
+from sink_job.verify.object_reader import ObjectUnreadable
 
 MAX_BLOCK: Final = 1 << 31
 SNAPPY_RATIO: Final = 32
@@ -34,10 +34,16 @@ class AvroHeader(NamedTuple):
     sync: bytes
 
 
+class BlockSource(Protocol):
+    """The bytes of a file, in their order."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 class AvroBlockReader:
     """A sequential reader. Each method raises ObjectUnreadable if the object is damaged or cannot be read."""
 
-    def __init__(self, reader: ObjectReader) -> None:
+    def __init__(self, reader: BlockSource) -> None:
         """`reader` reads the object without decompression. Nothing is fetched before `header`."""
         self._reader = reader
         self._header: AvroHeader | None = None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from devtools.bucket_listing import lines, objects
+from devtools.bucket_listing import body, lines, objects
 from devtools.kafka import KafkaBroker
 from devtools.s3 import S3Server
 from devtools.schema_registry.server import SchemaRegistryServer, basic_authorization, schema_registry
@@ -109,6 +112,39 @@ def test_two_alternating_versions_are_projected_to_the_newer_or_the_older_one(
     (result,) = spark_fixture.verify_deep(sink)
     assert result.compared is not None
     assert (result.findings, result.compared.records) == ((), 200)
+
+
+def test_parquet_objects_of_a_connector_are_compared_with_the_schemas_of_the_registry(
+    kafka: KafkaBroker,
+    topics: Topics,
+    s3: S3Server,
+    topic: str,
+    bucket: str,
+    tmp_path: Path,
+    sink_here: Callable[[Mapping[str, Any]], SinkCommand],
+) -> None:
+    """A connector with `schema.compatibility=BACKWARD` has written half of the records and committed none."""
+    secret = f"registry-login={login(tmp_path)}"
+    with schema_registry(authorization=basic_authorization("reader", PASSWORD)) as registry:
+        topics.create(topic)
+        produce(topics, topic, registry.url)
+        topics.commit("connect-flights", topic, {0: 0})
+        for first, flights in {0: FLIGHTS[:1], 1: SEATED[1:100]}.items():
+            content = io.BytesIO()
+            pq.write_table(pa.Table.from_pylist(flights), content)
+            key = f"topics/{topic}/partition=0/{topic}+0+{first:010d}.snappy.parquet"
+            s3.client().put_object(Bucket=bucket, Key=key, Body=content.getvalue())
+        settings = spec(kafka, s3, topic, bucket, registry)
+        settings["format"]["output"] = "Parquet"
+        settings["kafka"]["groupId"] = "connect-flights"
+        sink = sink_here(manifest("flights", {**settings, "schemaCompatibility": "Backward"}))
+        shown = sink.must("run", "--from-connector", "--dry-run", "--secret", secret)
+        assert "99 records, equal to Kafka's (rows of Parquet)" in shown
+        sink.catch_up("--from-connector", "--secret", secret)
+    assert json.loads(sink.must("verify", "--deep", "-o", "json"))["passed"]
+    stored = [pq.read_table(io.BytesIO(body(s3.client(), bucket, key))) for key in objects(s3.client(), bucket)]
+    numbers = [number for table in stored for number in table["number"].to_pylist()]
+    assert sorted(numbers) == [*range(200)]
 
 
 SECTIONS: dict[str, Mapping[str, Any]] = {

@@ -10,6 +10,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.ledger.first_claim.previous_writer import PreviousWriter
 from sink_job.maintenance.position.finder import ConnectorPosition, find_position
+from sink_job.registry.base import SchemaRegistry
 from tests.support.sink_fixture import SinkFixture, manifest
 from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog, sink_of_text
 
@@ -42,6 +43,7 @@ def position(
     log: SyntheticLog,
     admin: KafkaAdmin | None = None,
     *,
+    registry: SchemaRegistry | None = None,
     start_at_objects: bool = False,
     **given: Any,
 ) -> ConnectorPosition:
@@ -53,6 +55,7 @@ def position(
         sink_fixture.settings,
         admin or FileConsumerGroup(log, sink_fixture.folder / "group.json"),
         InlineEngine(log),
+        registry=registry,
         start_at_objects=start_at_objects,
     )
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.first_claim.previous_writer import AcceptedObject
-from sink_job.verify.previous_objects import ObjectEnd, PreviousObject, PreviousObjects
+from sink_job.verify.previous.previous_objects import ObjectEnd, PreviousObject, PreviousObjects
 
 
 class Case(StrEnum):

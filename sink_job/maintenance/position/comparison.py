@@ -12,14 +12,23 @@ from typing import Final
 
 import msgspec
 
-from sink_job.api.enums import OutputFormat, PartitionerType
+from sink_job.api.enums import OutputFormat, PartitionerType, SchemaInference
 from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.required_columns import required_columns
+from sink_job.coordinator.schemas.round_schemas import SchemaUse
 from sink_job.engine.types import Engine, Range, stateless
+from sink_job.maintenance.position.registry_schemas import RegistrySchemas
+from sink_job.registry.base import SchemaRegistry
 from sink_job.s3 import S3Settings
-from sink_job.verify.previous_objects import ObjectEnd, PreviousObjects, PreviousSettings, compare_previous
+from sink_job.verify.previous.previous_objects import (
+    ObjectEnd,
+    PreviousObjects,
+    PreviousResult,
+    PreviousSettings,
+    compare_previous,
+)
 
 FIRST_RECORDS: Final = 10_000
 """Records to read behind the first offset of the newest object, if the manifest has no flushSize."""
@@ -36,10 +45,8 @@ def not_comparable(settings: ObjectSettings) -> str | None:
     kind = settings.partitioner.type
     if kind is not PartitionerType.DEFAULT:
         return f"with partitioner {kind} the records of several objects interleave, so no offset divides them"
-    if settings.format.output not in (OutputFormat.JSON, OutputFormat.BYTES):
-        return f"objects of the output {settings.format.output} are not compared before there is a ledger"
-    if settings.has_schemas:
-        return f"values of the converter {settings.format.converter} are decoded with schemas that the ledger lacks yet"
+    if settings.format.inference is SchemaInference.ONCE:
+        return "no other writer has the schemas that this sink infers"
     if settings.format.envelope:
         return "no other writer has the envelope of this sink"
     return None
@@ -47,7 +54,10 @@ def not_comparable(settings: ObjectSettings) -> str | None:
 
 def comparison_name(settings: ObjectSettings) -> str:
     """How objects with these settings are compared."""
-    return BY_VALUE if settings.format.output is OutputFormat.JSON else BY_BYTES
+    output = settings.format.output
+    if output.has_datums:
+        return f"rows of {output}"
+    return BY_VALUE if output is OutputFormat.JSON else BY_BYTES
 
 
 @dataclass(frozen=True)
@@ -65,10 +75,11 @@ def compare_objects(
     s3: S3Settings,
     settings: ObjectSettings,
     errors: ErrorsSpec,
+    registry: SchemaRegistry | None = None,
 ) -> dict[TopicPartition, list[ObjectEnd]]:
-    """The result for the objects of each topic-partition. Raises DataLoss when retention deletes the records meanwhile,
-    and the errors of the engine."""
-    factory = stateless(partial(compare_previous, PreviousSettings(s3, settings.model_dump_json(), errors)))
+    """The result for the objects of each topic-partition. `registry` has the schemas of values. Raises DataLoss when
+    retention deletes the records meanwhile, and the errors of the engine and of the registry."""
+    schemas = RegistrySchemas(registry, SchemaUse.of(settings).reason_against)
     found: dict[TopicPartition, list[ObjectEnd]] = {
         tp: [_beyond_log(each)] for tp, each in ranges.items() if each.start >= each.end
     }
@@ -77,19 +88,26 @@ def compare_objects(
     while remaining:
         ends = {tp: min(each.end, each.objects.objects[-1].first + records) for tp, each in remaining.items()}
         ends = {tp: max(end, remaining[tp].start + 1) for tp, end in ends.items()}
-        results = engine.run(
+        given = PreviousSettings(s3, settings.model_dump_json(), errors, schemas.given)
+        encoded = engine.run(
             ranges={tp: Range(each.start, ends[tp]) for tp, each in remaining.items()},
             idle=(),
             inputs={tp: msgspec.msgpack.encode(each.objects) for tp, each in remaining.items()},
             columns=required_columns(settings),
-            factory=factory,
+            factory=stateless(partial(compare_previous, given)),
         )
-        for tp, result in results.items():
-            found[tp] = msgspec.msgpack.decode(result, type=list[ObjectEnd])
-        remaining = {
-            tp: each for tp, each in remaining.items() if found[tp][-1].status == "Incomplete" and ends[tp] < each.end
+        results = {tp: msgspec.msgpack.decode(each, type=PreviousResult) for tp, each in encoded.items()}
+        found |= {tp: each.ends for tp, each in results.items()}
+        unresolved = {tp: each.unresolved for tp, each in results.items() if each.unresolved}
+        for tp, ids in unresolved.items():
+            schemas.ask(tp.topic, ids)
+        longer = {
+            tp: each
+            for tp, each in remaining.items()
+            if tp not in unresolved and found[tp][-1].status == "Incomplete" and ends[tp] < each.end
         }
-        records *= GROWTH
+        remaining = {**{tp: remaining[tp] for tp in unresolved}, **longer}
+        records *= GROWTH if longer else 1
     return found
 
 

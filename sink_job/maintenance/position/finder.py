@@ -25,6 +25,7 @@ from sink_job.maintenance.position.cases import (
     to_compare,
 )
 from sink_job.maintenance.position.comparison import ObjectRange, compare_objects, comparison_name, not_comparable
+from sink_job.registry.base import SchemaRegistry
 from sink_job.s3 import S3Client, S3Settings
 
 MAX_REPORTED = 3
@@ -97,10 +98,12 @@ def find_position(
     admin: KafkaAdmin,
     engine: Engine,
     *,
+    registry: SchemaRegistry | None = None,
     start_at_objects: bool = False,
     report: Callable[[str], None] = lambda line: None,
 ) -> ConnectorPosition:
-    """The position of the group of a sink without a ledger. Raises the errors of Kafka, the store and the engine."""
+    """The position of the group of a sink without a ledger. `registry` has the schemas of values. Raises the errors of
+    Kafka, the store, the registry and the engine."""
     settings, discovery = sink.object_settings(), TopicDiscovery(sink, admin)
     topics = discovery.discover()
     tps = [TopicPartition(name, n) for name, info in sorted(topics.items()) for n in range(info.partitions)]
@@ -113,7 +116,7 @@ def find_position(
     reason = not_comparable(settings)
     ranges = {} if reason else _ranges(facts)
     report(f"comparing objects of {len(ranges):,} topic-partitions with Kafka")
-    compared = compare_objects(ranges, engine, s3_settings, settings, sink.spec.errors) if ranges else {}
+    compared = compare_objects(ranges, engine, s3_settings, settings, sink.spec.errors, registry) if ranges else {}
     decided = (
         decide(each, compared.get(each.tp, ()), reason=reason, start_at_objects=start_at_objects) for each in facts
     )

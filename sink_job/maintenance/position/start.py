@@ -18,6 +18,7 @@ from sink_job.ledger.ownership import ledger_root
 from sink_job.ledger.store import Ledger
 from sink_job.maintenance.position.finder import find_position
 from sink_job.migrate.inputs.worker_rest import stop_connector
+from sink_job.registry.base import SchemaRegistry
 from sink_job.s3 import S3Client, S3Settings
 
 EMPTY_WITHIN_S: Final = 60.0
@@ -55,6 +56,7 @@ def previous_writer(
     admin: KafkaAdmin,
     engine: Engine,
     *,
+    registry: SchemaRegistry | None = None,
     report: Callable[[str], None],
     stop: threading.Event,
 ) -> PreviousWriter | None:
@@ -70,7 +72,14 @@ def previous_writer(
         report(stop_connector(request.stop_url))
         wait_until_empty(sink, admin, stop)
     position = find_position(
-        sink, s3, s3_settings, admin, engine, start_at_objects=request.start_at_objects, report=report
+        sink,
+        s3,
+        s3_settings,
+        admin,
+        engine,
+        registry=registry,
+        start_at_objects=request.start_at_objects,
+        report=report,
     )
     previous = position.previous_writer()
     report(position.summary())

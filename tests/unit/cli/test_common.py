@@ -98,3 +98,30 @@ def test_the_secrets_of_a_sink_are_redacted_in_the_output(tmp_path: Path, sink: 
     (tmp_path / "AWS_ACCESS_KEY_ID").write_text("AKIAEXAMPLE")
     common.secret_dirs(arguments("--secret", f"s3-keys={tmp_path}"), sink, {"AWS_SESSION_TOKEN": "a-long-token"})
     assert SECRETS("AKIAEXAMPLE very+secret/key a-long-token") == "AKIAEXAMPLE [hidden] [hidden]"
+
+
+BEHIND_A_PROXY = """
+apiVersion: s3sink.io/v1alpha1
+kind: S3Sink
+metadata: {name: flights}
+spec:
+  kafka: {bootstrapServers: "localhost:9092", topics: [flights]}
+  rotation: {flushSize: 100}
+  s3: {bucket: archive, proxy: {url: "http://proxy:3128"}}
+  format: {converter: Avro, registry: {url: ["https://registry:8081"]}}
+"""
+
+
+def test_commands_reach_the_registry_through_the_proxy_of_the_store() -> None:
+    settings = common.registry_settings(load_sink(BEHIND_A_PROXY), {})
+    assert settings is not None
+    assert settings.proxy is not None
+    assert settings.proxy.url == "http://proxy:3128"
+    with common.schemas_of(load_sink(BEHIND_A_PROXY), {}) as schemas:
+        assert schemas is not None
+
+
+def test_a_sink_without_schemas_has_no_registry(sink: Sink) -> None:
+    assert common.registry_settings(sink, {}) is None
+    with common.schemas_of(sink, {}) as schemas:
+        assert schemas is None

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 
 from sink_job.compare import group_comparison
-from sink_job.compare.canonical_values import json_value
 from sink_job.compare.compared_objects import ComparedObject
 from sink_job.compare.group_comparison import GroupResult, RecordComparer, SurplusLimit
 from sink_job.compare.key_matching import ObjectGroup
 from sink_job.compare.sequence_diff import TooManyRecords
+from sink_job.verify.rows.canonical_values import json_value
 from tests.support.memory_s3 import MemoryS3
 
 

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from sink_job.avro.schema import parse_avro
 from sink_job.compare import record_streams
-from sink_job.compare.canonical_values import canonical
 from sink_job.compare.compared_objects import ComparedObject
-from sink_job.compare.record_streams import RecordStream, avro_text, counts_records, parquet_text, with_enums
+from sink_job.compare.record_streams import RecordStream, counts_records
 from sink_job.formats.compression import zstd
+from sink_job.verify.rows.canonical_values import canonical
+from sink_job.verify.rows.container_rows import avro_text
 from tests.support.memory_s3 import MemoryS3
 
 FIELDS: list[dict[str, Any]] = [{"name": "n", "type": "long"}, {"name": "s", "type": ["null", "string"]}]
@@ -107,58 +108,6 @@ def test_a_damaged_object_ends_at_its_damage(extension: str) -> None:
 def test_an_avro_object_without_a_usable_schema_is_damaged(schema: bytes) -> None:
     header = b"Obj\x01\x02" + b"\x16avro.schema" + bytes([len(schema) * 2]) + schema + b"\x00" + bytes(16)
     assert "its Avro schema cannot be used" in str(read(".avro", header)[1].read[0].damage)
-
-
-def test_documentation_and_the_order_of_fields_are_no_types_of_avro() -> None:
-    other = {**SCHEMA, "doc": "d", "connect.name": "x", "fields": [{**each, "doc": "d"} for each in FIELDS[::-1]]}
-    wider = {**SCHEMA, "fields": [{"name": "n", "type": "int"}, FIELDS[1]]}
-    timed = {
-        **SCHEMA,
-        "fields": [{"name": "n", "type": {"type": "long", "logicalType": "timestamp-millis"}}, FIELDS[1]],
-    }
-    texts = [avro_text(parse_avro(json.dumps(each))) for each in (SCHEMA, other, wider, timed)]
-    assert texts[0] == texts[1]
-    assert len(set(texts)) == 3
-
-
-def test_a_type_of_avro_can_contain_itself() -> None:
-    node = {"type": "record", "name": "n", "fields": [{"name": "next", "type": ["null", "n"]}]}
-    assert '"n"' in avro_text(parse_avro(json.dumps(node)))
-
-
-def test_metadata_names_of_list_items_and_the_order_of_columns_are_no_types_of_parquet() -> None:
-    def schema(*fields: pa.Field) -> str:
-        return parquet_text(pa.schema(fields))
-
-    items, others = pa.list_(pa.field("item", pa.int32())), pa.list_(pa.field("array", pa.int32()))
-    one = pa.field("m", pa.map_(pa.string(), pa.struct([pa.field("x", pa.int64())])))
-    assert schema(pa.field("l", items, metadata={"a": "b"}), one) == schema(one, pa.field("l", others))
-    assert schema(pa.field("l", items)) != schema(pa.field("l", pa.list_(pa.int64())))
-    assert schema(pa.field("l", items)) != schema(pa.field("l", items, nullable=False))
-
-
-def test_enums_of_parquet_java_are_strings() -> None:
-    """pyarrow cannot write them: a column of the type ENUM is one of the names that the file's schema gives."""
-
-    class Column:
-        def __init__(self, path: str, kind: str) -> None:
-            self.path, self.logical_type = path, type("Kind", (), {"type": kind})
-
-    class Columns:
-        names = ("e", "b", "e", "array")
-
-        def column(self, number: int) -> Column:
-            given = [("e", "ENUM"), ("b", "NONE"), ("s.e", "ENUM"), ("l.array", "ENUM")]
-            return Column(*given[number])
-
-    binary = pa.binary()
-    schema = pa.schema(
-        [("e", binary), ("b", binary), ("s", pa.struct([("e", binary), ("n", pa.int32())])), ("l", pa.list_(binary))]
-    )
-    text = pa.string()
-    assert with_enums(schema, cast("Any", Columns())) == pa.schema(
-        [("e", text), ("b", binary), ("s", pa.struct([("e", text), ("n", pa.int32())])), ("l", pa.list_(text))]
-    )
 
 
 def test_records_of_bytes_may_contain_the_separator() -> None:

@@ -14,7 +14,7 @@ from sink_job.maintenance.position.cases import (
     decide,
     to_compare,
 )
-from sink_job.verify.previous_objects import ObjectEnd
+from sink_job.verify.previous.previous_objects import ObjectEnd
 
 TP = TopicPartition("log", 0)
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
+from sink_job.api.errors import ConfigurationError
 from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.engine.types import Range
 from sink_job.maintenance.position.comparison import ObjectRange, compare_objects, comparison_name, not_comparable
-from sink_job.verify.previous_objects import ObjectEnd, PreviousObject, PreviousObjects
+from sink_job.registry.base import SchemaRegistry
+from sink_job.verify.previous.previous_objects import ObjectEnd, PreviousObject, PreviousObjects, PreviousResult
 from tests.unit.rotation.settings import object_settings
 
 TP = TopicPartition("log", 0)
@@ -23,9 +26,7 @@ TP = TopicPartition("log", 0)
     [
         ({"partitioner": {"type": "Field", "fields": ["a"]}}, "partitioner Field"),
         ({"partitioner": {"type": "Hourly", "timezone": "UTC", "locale": "en"}}, "partitioner Hourly"),
-        ({"format": {"output": "Avro", "converter": "ConnectJson"}}, "output Avro"),
-        ({"format": {"output": "Parquet", "converter": "ConnectJson"}}, "output Parquet"),
-        ({"format": {"converter": "ConnectJson"}}, "converter ConnectJson"),
+        ({"format": {"output": "Parquet", "converter": "Json", "inference": "Once"}}, "infers"),
         ({"format": {"envelope": True}}, "envelope"),
     ],
 )
@@ -39,9 +40,12 @@ def test_objects_that_need_more_than_their_records_are_not_compared(sections: di
         ({}, "values of JSON"),
         ({"format": {"compression": {"codec": "Gzip"}}}, "values of JSON"),
         ({"format": {"output": "Bytes", "converter": "Bytes"}}, "bytes"),
+        ({"format": {"converter": "ConnectJson"}}, "values of JSON"),
+        ({"format": {"output": "Avro", "converter": "ConnectJson"}}, "rows of Avro"),
+        ({"format": {"output": "Parquet", "converter": "ConnectJson"}}, "rows of Parquet"),
     ],
 )
-def test_json_and_bytes_of_the_default_partitioner_are_compared(sections: dict[str, Any], name: str) -> None:
+def test_objects_of_the_default_partitioner_are_compared(sections: dict[str, Any], name: str) -> None:
     assert not_comparable(object_settings(**sections)) is None
     assert comparison_name(object_settings(**sections)) == name
 
@@ -51,20 +55,22 @@ class _Engine:
 
     def __init__(self) -> None:
         self.read: list[Range] = []
+        self.unresolved: list[list[str]] = []
 
     def run(self, *, ranges: Mapping[TopicPartition, Range], inputs: Mapping[TopicPartition, bytes], **_: Any) -> Any:
         self.read += ranges.values()
         end = ranges[TP].end
         result = ObjectEnd("k", "Equal" if end >= 35 else "Incomplete", min(end, 35) - 1)
-        return {TP: msgspec.msgpack.encode([result])}
+        return {TP: msgspec.msgpack.encode(PreviousResult([result], self.unresolved.pop() if self.unresolved else []))}
 
     def cancel(self) -> None: ...
 
 
-def compared(engine: _Engine, end: int, start: int = 10) -> Sequence[ObjectEnd]:
+def compared(engine: _Engine, end: int, start: int = 10, registry: SchemaRegistry | None = None) -> Sequence[ObjectEnd]:
     objects = PreviousObjects((PreviousObject("k", 10),), 10)
     settings, s3 = object_settings(rotation={"flushSize": 2}), None
-    found = compare_objects({TP: ObjectRange(objects, start, end)}, engine, s3, settings, ErrorsSpec())  # type: ignore[arg-type]
+    ranges: Any = {TP: ObjectRange(objects, start, end)}
+    found = compare_objects(ranges, cast("Any", engine), cast("Any", s3), settings, ErrorsSpec(), registry)
     return found[TP]
 
 
@@ -85,3 +91,26 @@ def test_nothing_is_read_beyond_the_log() -> None:
     (result,) = compared(engine, 10)
     assert (result.status, result.message) == ("Different", "it begins at offset 10, and Kafka's log ends at 10")
     assert engine.read == []
+
+
+class _Registry:
+    url = "http://registry"
+
+    def fetch(self, topic: str, schema_id: str, *, is_key: bool = False) -> RegisteredSchema:
+        return RegisteredSchema(schema_id, "AVRO", '"string"')
+
+    def close(self) -> None: ...
+
+
+def test_a_range_is_read_again_with_the_schemas_that_its_task_has_asked_for() -> None:
+    engine = _Engine()
+    engine.unresolved = [["2"], ["1"]]
+    assert [each.status for each in compared(engine, 1000, registry=_Registry())] == ["Equal"]
+    assert engine.read == [Range(10, 12), Range(10, 12), Range(10, 12), Range(10, 26), Range(10, 138)]
+
+
+def test_schema_ids_without_a_registry_are_an_error_of_the_configuration() -> None:
+    engine = _Engine()
+    engine.unresolved = [["1"]]
+    with pytest.raises(ConfigurationError, match=r"log.*spec.format.registry is not set"):
+        compared(engine, 1000)

@@ -1,36 +1,31 @@
 """Worker side of the first start after another writer: compares its objects with Kafka's records, value by value.
 
 The objects of a topic-partition must follow each other (partitioner Default). The ledger does not know them, so a task
-finds out where each one ends: it reads lines of an object and Kafka's accepted records side by side until the object
-ends. JSON may have another order of fields, other white space and other forms of a number; delimited bytes must be
-equal.
+finds out where each one ends: it reads rows of an object and Kafka's accepted records side by side until the object
+ends. JSON may have another order of fields, other white space and other forms of a number; rows of Avro and Parquet may
+have another order of fields; delimited bytes must be equal.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
-from sink_job.api.enums import OutputFormat
 from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.s3 import S3Settings, connect
-from sink_job.verify.object_reader import ObjectReader, ObjectUnreadable
+from sink_job.verify.object_reader import ObjectUnreadable
+from sink_job.verify.previous.given_schemas import GivenSchemas
+from sink_job.verify.previous.object_rows import ObjectRows, object_rows
+from sink_job.verify.previous.record_rows import RecordRows
 from sink_job.writer.large_batches import prepared_parts
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline
-
-STEP: Final = 1 << 20
-"""Bytes per fetch of an object."""
-
-MAX_ROW: Final = 64 << 20
-"""Maximum length of a line of JSON in bytes. A record of Kafka is smaller."""
+from sink_job.writer.schema_stores import SchemaStores
 
 
 class PreviousObject(msgspec.Struct, frozen=True):
@@ -64,18 +59,28 @@ class ObjectEnd(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class PreviousSettings:
-    """The settings of all tasks; picklable, without secrets. `settings` are the sink's `ObjectSettings` (JSON)."""
+    """The settings of all tasks; picklable, without secrets. `settings` are the sink's `ObjectSettings` (JSON),
+    `schemas` those of a registry that the driver knows so far."""
 
     s3: S3Settings
     settings: str
     errors: ErrorsSpec
+    schemas: GivenSchemas = field(default_factory=GivenSchemas)
+
+
+class PreviousResult(msgspec.Struct, frozen=True):
+    """The results for objects, up to the first required one that differs. `unresolved`: the schema ids at which the
+    comparison has stopped; it is repeated with their schemas, and the results do not count."""
+
+    ends: list[ObjectEnd]
+    unresolved: list[str] = []
 
 
 def compare_previous(
     settings: PreviousSettings, tp: TopicPartition, task_input: bytes, batches: Iterator[pa.RecordBatch]
 ) -> bytes:
-    """Compares the objects of one topic-partition. `task_input` are `PreviousObjects`, the result is a list of
-    `ObjectEnd` for them, up to the first required one that differs (both msgpack)."""
+    """Compares the objects of one topic-partition. `task_input` are `PreviousObjects`, the result is a
+    `PreviousResult` (both msgpack)."""
     objects = msgspec.msgpack.decode(task_input, type=PreviousObjects)
     comparer = _PreviousComparer(settings, tp, objects)
     for batch in batches:
@@ -88,11 +93,11 @@ class _PreviousComparer:
         object_settings = ObjectSettings.model_validate_json(settings.settings)
         self.tp = tp
         self.committed = given.committed
-        self.pipeline = RecordPipeline.of(object_settings, settings.errors)
+        self.pipeline = RecordPipeline.of(object_settings, settings.errors, SchemaStores(settings.schemas))
         self.ends: list[ObjectEnd] = []
         self.is_done = False
+        self.unresolved: list[str] = []
         self._s3 = connect(settings.s3)
-        self._is_json = object_settings.format.output is OutputFormat.JSON
         self._ahead = list(reversed(given.objects))
         self._current: _ReadObject | None = None
 
@@ -103,23 +108,26 @@ class _PreviousComparer:
                 self._prepared(prepared)
 
     def _prepared(self, prepared: PreparedBatch) -> None:
-        for row in np.flatnonzero(prepared.rows.codes >= 0).tolist():
-            self._record(int(prepared.rows.offsets[row]), prepared.encoded[row].as_py())
+        records = RecordRows(self.pipeline, self.tp.topic, prepared)
+        for row, offset in records:
+            self._record(offset, row, records)
             if self.is_done:
                 return
+        if prepared.unresolved:
+            self.unresolved, self.is_done = [*prepared.unresolved], True
 
-    def _record(self, offset: int, row: bytes) -> None:
+    def _record(self, offset: int, row: int, records: RecordRows) -> None:
         while self._ahead and self._ahead[-1].first <= offset and not self.is_done:
             if self._current is not None:
-                self._current.end_before(self._ahead[-1].first, offset, row)
+                self._current.end_before(self._ahead[-1].first, offset, row, records)
             self._end_current()
             if not self.is_done:
                 following = self._ahead.pop()
-                self._current = _ReadObject(following, self._rows(following.key))
+                self._current = _ReadObject(following, self._rows(following.key), records.schema_id(row))
         if self.is_done:
             return
         if self._current is not None and not self._current.is_at_end():
-            self._current.compare(offset, row)
+            self._current.compare(offset, row, records)
             if self._current.message:
                 self._end_current()
             return
@@ -154,11 +162,10 @@ class _PreviousComparer:
         if is_required and end.status != "Equal":
             self.is_done = True
 
-    def _rows(self, key: str) -> _ObjectRows:
-        reader = ObjectReader(self._s3, key, self.pipeline.compression, step=STEP)
-        return _JsonObjectRows(reader) if self._is_json else _ByteObjectRows(reader)
+    def _rows(self, key: str) -> ObjectRows:
+        return object_rows(self._s3, key, self.pipeline.object_settings.format.output, self.pipeline.compression)
 
-    def result(self) -> list[ObjectEnd]:
+    def result(self) -> PreviousResult:
         """The results, after the last batch."""
         if not self.is_done:
             self._end_current()
@@ -166,101 +173,21 @@ class _PreviousComparer:
             o = self._ahead[-1]
             message = f"Kafka has no record from offset {o.first} on"
             self._add(ObjectEnd(o.key, "Different", message=message), is_required=True)
-        return self.ends
-
-
-class _ObjectRows:
-    """The content of an object as rows."""
-
-    def __init__(self, reader: ObjectReader) -> None:
-        self.reader = reader
-        self.rest = b""
-        self.at = 0
-
-    def fill(self, size: int) -> bool:
-        """Reads until `size` bytes are ahead; False if the object ends before."""
-        while len(self.rest) - self.at < size:
-            chunk = self.reader.read(max(STEP, size))
-            if not chunk:
-                return False
-            self.rest, self.at = self.rest[self.at :] + chunk, 0
-        return True
-
-    def is_at_end(self) -> bool:
-        return not self.fill(1)
-
-    def is_next(self, row: bytes) -> bool:
-        """Whether the next row of the object is equal to `row`, an encoded record."""
-        raise NotImplementedError
-
-    def remaining(self) -> int:
-        """The number of rows up to the end of the object, as far as it is known."""
-        return 0
-
-
-class _ByteObjectRows(_ObjectRows):
-    """Rows that are equal only with the same bytes."""
-
-    def is_next(self, row: bytes) -> bool:
-        self.fill(len(row))
-        found = self.rest[self.at : self.at + len(row)]
-        self.at += len(row)
-        return found == row
-
-
-class _JsonObjectRows(_ObjectRows):
-    """Lines of JSON, which are equal with the same values."""
-
-    def is_next(self, row: bytes) -> bool:
-        line = self._line()
-        return line == row.rstrip(b"\n") or _same_json(line, row)
-
-    def remaining(self) -> int:
-        lines = 0
-        while not self.is_at_end():
-            self._line()
-            lines += 1
-        return lines
-
-    def _line(self) -> bytes:
-        searched = self.at
-        while (end := self.rest.find(b"\n", searched)) < 0:
-            length = len(self.rest) - self.at
-            if length > MAX_ROW or not self.fill(length + 1):
-                end = len(self.rest)
-                break
-            searched = self.at + length
-        line = self.rest[self.at : end]
-        self.at = min(end + 1, len(self.rest))
-        return line
-
-
-def _same_json(left: bytes, right: bytes) -> bool:
-    try:
-        return same_value(json.loads(left), json.loads(right))
-    except (ValueError, RecursionError):
-        return False
-
-
-def same_value(left: object, right: object) -> bool:
-    """Whether two values of JSON are equal. A number equals another form of it; true is not 1."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same_value(value, right[name]) for name, value in left.items())
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same_value, left, right))
-    return isinstance(left, bool) == isinstance(right, bool) and left == right
+        return PreviousResult(self.ends, self.unresolved)
 
 
 class _ReadObject:
     """The comparison of one object. `message`: the first difference."""
 
-    def __init__(self, given: PreviousObject, rows: _ObjectRows) -> None:
+    def __init__(self, given: PreviousObject, rows: ObjectRows, schema: str | None) -> None:
+        """`schema`: the id of the schema of its first record."""
         self.given = given
         self.last = -1
         self.records = 0
         self.message = ""
         self.has_different_row = False
         self._rows = rows
+        self._schema = schema
 
     def is_at_end(self) -> bool:
         """Whether all rows were compared. False for an unreadable object, which has a message then."""
@@ -270,13 +197,13 @@ class _ReadObject:
             self.message = self.message or str(error)
             return False
 
-    def end_before(self, following: int, offset: int, row: bytes) -> None:
+    def end_before(self, following: int, offset: int, row: int, records: RecordRows) -> None:
         """Ends the object where the next one begins, with the record at `offset`. An object with more rows differs. It
         reaches up to this record if the record is its next row; else Kafka may have deleted records of it."""
         if self.message or self.is_at_end() or self.message:
             return
         try:
-            self.has_different_row = not self._rows.is_next(row)
+            self.has_different_row = not self._is_next(row, records)
         except ObjectUnreadable:
             self.has_different_row = True
         self.last = self.last if self.has_different_row else offset
@@ -289,16 +216,21 @@ class _ReadObject:
         except ObjectUnreadable:
             return 0
 
-    def compare(self, offset: int, row: bytes) -> None:
+    def compare(self, offset: int, row: int, records: RecordRows) -> None:
         """Compares the next row with the record at `offset`."""
         if not self.records and offset != self.given.first:
             self.message = f"its key begins at offset {self.given.first}, and Kafka's next record is at offset {offset}"
         elif not self.message:
             try:
-                self.has_different_row = not self._rows.is_next(row)
+                self.has_different_row = not self._is_next(row, records)
                 if self.has_different_row:
                     self.message = f"the record at offset {offset} differs from the one in Kafka"
             except ObjectUnreadable as error:
                 self.message = str(error)
         if not self.message:
             self.last, self.records = offset, self.records + 1
+
+    def _is_next(self, row: int, records: RecordRows) -> bool:
+        """Takes the next row of the object; returns whether it is that of the record."""
+        value = records.value(row, self._schema)
+        return self._rows.is_next(b"" if value is None else value) and value is not None
