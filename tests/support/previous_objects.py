@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.coordinator.context import StopCondition
+from sink_job.coordinator.coordinator import Coordinator
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.ledger.first_claim.previous_writer import PreviousWriter
 from sink_job.maintenance.position.finder import ConnectorPosition, find_position
 from sink_job.registry.base import SchemaRegistry
 from tests.support.sink_fixture import SinkFixture, manifest
 from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog, sink_of_text
+from tests.support.verify_sink import deep, findings
 
 TP = TopicPartition("log", 0)
 
@@ -69,3 +72,27 @@ def offsets_in(sink_fixture: SinkFixture) -> Iterator[int]:
     """The offsets of all records in all visible objects, whoever has written them."""
     for content in sink_fixture.contents().values():
         yield from (json.loads(line)["offset"] for line in content.splitlines())
+
+
+ALL = StopCondition(until_caught_up=True, publish_open=True)
+LOG = SyntheticLog(records=45)
+
+
+def driver(sink_fixture: SinkFixture, previous: PreviousWriter | None, log: SyntheticLog = LOG) -> Coordinator:
+    return sink_fixture.driver(log, ALL, flush_size=10, context={"previous": previous})
+
+
+def run(sink_fixture: SinkFixture, previous: PreviousWriter | None, log: SyntheticLog = LOG) -> None:
+    driver(sink_fixture, previous, log).run()
+
+
+def expect_each_record_once(sink_fixture: SinkFixture, log: SyntheticLog = LOG) -> None:
+    """By an own count over all objects, and by `verify --deep`."""
+    assert sorted(offsets_in(sink_fixture)) == [offset for offset in range(log.records) if offset not in log.gaps]
+    assert findings(deep(sink_fixture, log)) == []
+
+
+def two_objects(sink_fixture: SinkFixture) -> PreviousWriter:
+    write(sink_fixture, LOG, (0, 10), (10, 20))
+    sink_fixture.set_group({"log-0": 10})
+    return accepted(sink_fixture, LOG)
