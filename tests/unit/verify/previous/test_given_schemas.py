@@ -11,7 +11,7 @@ from sink_job.connect.schema import RegisteredSchema
 from sink_job.verify.previous.given_schemas import GivenSchemas
 
 SCHEMA = RegisteredSchema("1", "AVRO", '"string"')
-GIVEN = GivenSchemas({"log": {"1": SCHEMA}}, {"log": {"2": "nobody knows it"}})
+GIVEN = GivenSchemas({"log": {"1": SCHEMA}}, {"log": {"2": "it is not registered"}})
 
 
 def test_a_schema_is_found_by_topic_and_id_after_it_was_pickled() -> None:
@@ -22,5 +22,5 @@ def test_a_schema_is_found_by_topic_and_id_after_it_was_pickled() -> None:
 
 
 def test_an_id_that_cannot_be_used_has_a_reason() -> None:
-    with pytest.raises(UnknownSchema, match="nobody knows it"):
+    with pytest.raises(UnknownSchema, match="it is not registered"):
         GIVEN.find("log", "2")
