@@ -67,6 +67,8 @@ def _not_allowed(simulation: Simulation, role: Role, error: SinkError | None) ->
         return None if _may_lose(simulation, role) else "no other sink has taken over"
     if type(error) is ConfigurationError and simulation.config.changes_ledger:
         return None if "no other ledger can continue" in str(error) else "the configuration is valid"
+    if isinstance(error, LedgerLost) and simulation.previous is not None:
+        return None if simulation.previous.completed else "no task of the connector has completed an upload"
     if isinstance(error, ConfigurationError) and not isinstance(error, LedgerLost):
         return None if role.what in COMMANDS else "the configuration is valid"
     return "unexpected error"
@@ -109,12 +111,16 @@ def at_the_end(simulation: Simulation, error: SinkError | None) -> None:
     if error is not None:
         if isinstance(error, DataLoss) and simulation.oracle.lost_records and not simulation.config.has("continue"):
             return
+        if isinstance(error, LedgerLost) and simulation.previous is not None and simulation.previous.completed:
+            _expect_nothing_copied(simulation)
+            return
         if type(error) is ConfigurationError and simulation.config.changes_ledger:
             _expect_objects(simulation)  # no other ledger can continue, and nothing was copied
             return
         raise Violation("not done", f"the last driver ends with {type(error).__name__}: {error}")
     for generation in simulation.oracle.generations:
         _expect_all(simulation, generation)
+    _expect_previous(simulation)
     _expect_group(simulation)
     _expect_objects(simulation)
     _expect_no_orphans(simulation)
@@ -136,6 +142,29 @@ def _expect_all(simulation: Simulation, generation: Generation) -> None:
         unknown = sorted(set(simulation.kafka.logs) - set(generation.starts))
         if unknown:
             raise Violation("lost", f"{unknown[0]} was never read")
+
+
+def _expect_previous(simulation: Simulation) -> None:
+    """Each record from the connector's offset on is in one object, of the connector or of the sink."""
+    previous, generation = simulation.previous, simulation.oracle.generations[0]
+    if previous is None:
+        return
+    for tp, committed in previous.committed.items():
+        theirs = [offset for o in previous.objects.values() if o.tp == tp for offset in o.offsets]
+        twice = sorted(generation.seen[tp].intersection(theirs))
+        if twice or len(set(theirs)) < len(theirs):
+            raise Violation("duplicate", f"offsets {twice} of {tp} are in objects of the connector and of the sink")
+        between = {offset for offset in simulation.oracle.accepted[tp] if committed <= offset < generation.starts[tp]}
+        if missing := sorted(between - set(theirs)):
+            raise Violation(
+                "lost", f"offsets {missing} of {tp} are in no object of the connector, and before the start"
+            )
+
+
+def _expect_nothing_copied(simulation: Simulation) -> None:
+    """A first start that is rejected has made no object visible."""
+    if simulation.oracle.visible:
+        raise Violation("not done", f"{min(simulation.oracle.visible)} is visible, and the start was rejected")
 
 
 def _expect_group(simulation: Simulation) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from devtools.simulation import containers, null_values, registry
 from devtools.simulation.client import CALL_FAULTS, CONDITIONAL_FAULTS
 from devtools.simulation.dead_letters import DEAD_LETTERS, TOPIC
+from devtools.simulation.previous_writer import NOT_WITH
 from devtools.simulation.successors import SINK_ID, name_of
 from sink_job.api.parser import parse_sink
 from sink_job.api.spec import Sink
@@ -65,6 +66,7 @@ TRAITS = (
     "equal-parts",
     "offset-tags",
     "null-values",
+    "previous-writer",
 )
 """Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
@@ -81,7 +83,8 @@ others than the manifest before it. `repairs`: other programs damage visible obj
 drivers; only if it is included, so that no seed without it changes, and not with `reset` and `take-over`.
 `null-values`: records have envelopes, some of them no value; not with `registry`.
 `equal-parts`: the store rejects an object whose parts have different sizes, apart from the last.
-`offset-tags`: objects get tags with their offsets."""
+`offset-tags`: objects get tags with their offsets. `previous-writer`: the first start continues a connector
+(`devtools.simulation.previous_writer`); only if it is included."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *CONDITIONAL_FAULTS, *TRAITS)
 
@@ -102,6 +105,7 @@ RARE = {
     "lost-uploads": 0.05,
     "dead-letters": 0.4,
     "repairs": 0.0,
+    "previous-writer": 0.0,
     "skips": 0.25,
     "equal-parts": 0.2,
     "offset-tags": 0.2,
@@ -183,6 +187,10 @@ class SimulationConfig:
             manifest["spec"]["partitioner"] = {"type": "Field", "fields": ["kind"], "timezone": "UTC"}
             manifest["spec"]["rotation"] = {"flushSize": 30}
             manifest["spec"]["s3"]["partSize"] = 60
+        if self.has("previous-writer"):
+            manifest["spec"]["partitioner"] = {"type": "Default", "timezone": "UTC"}
+            manifest["spec"]["rotation"] = {"flushSize": 1 + len(manifest["spec"]["rotation"])}
+            manifest["spec"]["format"]["compression"] = {"codec": "None"}
         if self.has("skips"):
             manifest["spec"].setdefault("errors", {})["skip"] = _skips(self)
         if self.has("equal-parts"):
@@ -216,6 +224,8 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
         features.difference_update(NOT_WITH_OTHER_LEDGER)
     if "repairs" in features:
         features -= {"reset", "take-over"}
+    if "previous-writer" in features:
+        features.difference_update(NOT_WITH)
     topics = ["log", "other"][: rng.choice((1, 1, 2))]
     partitions = {name: rng.choice((1, 1, 2, 3, 4)) for name in topics}
     return SimulationConfig(

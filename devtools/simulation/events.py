@@ -43,6 +43,8 @@ class Events:
             return
         if simulation.repairs is not None:
             simulation.repairs.step()
+        if simulation.previous is not None:
+            simulation.previous.step()
         if self._rng.random() < simulation.config.rate and self._kinds:
             kind = self._rng.choices(self._kinds, self._weights)[0]
             getattr(self, "_" + kind.replace("-", "_"))(actor)

@@ -21,6 +21,7 @@ from devtools.simulation.client import SimulatedS3
 from devtools.simulation.config import UNUSUAL
 from devtools.simulation.dead_letter_mutations import DEAD_LETTER_MUTATIONS, TOPIC_MUTATIONS
 from devtools.simulation.null_mutations import NULL_MUTATIONS
+from devtools.simulation.previous_writer_mutations import PREVIOUS_WRITER_INCLUDE, PREVIOUS_WRITER_MUTATIONS
 from devtools.simulation.repair_mutations import REPAIR_INCLUDE, REPAIR_MUTATIONS
 from devtools.simulation.runner import FailedCase, new_cases, run_case
 from devtools.simulation.skip_mutations import SKIP_INCLUDE, SKIP_MUTATIONS
@@ -461,11 +462,12 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         hand_over_not_marked,
         owners_replaced_unconditionally,
     )
-} | {**DEAD_LETTER_MUTATIONS, **SKIP_MUTATIONS, **NULL_MUTATIONS, **REPAIR_MUTATIONS}
+} | {**DEAD_LETTER_MUTATIONS, **SKIP_MUTATIONS, **NULL_MUTATIONS, **REPAIR_MUTATIONS, **PREVIOUS_WRITER_MUTATIONS}
 
 INCLUDE = {
     **SKIP_INCLUDE,
     **REPAIR_INCLUDE,
+    **PREVIOUS_WRITER_INCLUDE,
     **dict.fromkeys(DEAD_LETTER_MUTATIONS, ("dead-letters",)),
     **dict.fromkeys(TOPIC_MUTATIONS, ("dead-letters", "dead-letter-topic")),
     "accepted_records_rebuilt_as_dead_letters": ("dead-letters", "lifecycle"),

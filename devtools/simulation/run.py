@@ -72,6 +72,8 @@ class Run:
         simulation.calm = True
         self._events.settle()
         self._planned_faults()
+        if simulation.previous is not None:
+            simulation.previous.complete()
         missing = 2
         for _ in range(MAX_LAST_DRIVERS):
             goal = StopCondition(until_caught_up=True, publish_open=True)
@@ -152,9 +154,11 @@ class Run:
                 tp = TopicPartition(topic, number)
                 simulation.kafka.logs[tp] = SimulatedLog(start=first, end=first, stable=first)
                 self._events.grow(tp)
-                if simulation.config.group_begins:
+                if simulation.config.group_begins and simulation.previous is None:
                     offset = simulation.rng.randint(first, simulation.kafka.logs[tp].stable)
                     simulation.kafka.group[tp] = (offset, "", False)
+        if simulation.previous is not None:
+            simulation.previous.write()
 
 
 def simulate(config: SimulationConfig, *, log: Callable[[str], None] | None = None) -> Simulation:

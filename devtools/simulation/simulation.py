@@ -16,6 +16,7 @@ from devtools.simulation.dead_letter_topic import SimulatedTopics
 from devtools.simulation.dead_letters import TOPIC, TopicAccount
 from devtools.simulation.kafka import SimulatedAdmin, SimulatedEngine, SimulatedKafka
 from devtools.simulation.oracle import Oracle
+from devtools.simulation.previous_writer import PreviousConnector
 from devtools.simulation.registered_objects import RegisteredObjects
 from devtools.simulation.registry import RegistryState, SimulatedRegistry
 from devtools.simulation.repairs import Repairs
@@ -113,6 +114,7 @@ class Simulation:
             self.store.on_create = self._creates
         self.repairs = Repairs(self) if config.has("repairs") else None
         self.oracle.repairs = self.repairs is not None
+        self.previous = PreviousConnector(self) if config.has("previous-writer") else None
         self.sink = self._manifest(0)
         self.sinks = {0: self.sink}
         self.on_commit: Callable[[TopicPartition], None] = lambda tp: None
@@ -262,6 +264,7 @@ class Simulation:
                 steady_clock=lambda: scheduler.now,
                 registry=self._schemas_of(sink, role.attempt),
                 dead_letter_topic=self.topics.producer,
+                previous=None if self.previous is None else self.previous.position(sink, engine),
             )
             self.forget_schemas()
             role.tracker = Progress(sink, clock)

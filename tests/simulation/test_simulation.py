@@ -27,6 +27,7 @@ from devtools.simulation.config import FEATURES, SimulationConfig, config_of_see
 from devtools.simulation.oracle import Violation
 from devtools.simulation.run import simulate
 from devtools.simulation.runner import Case, FailedCase, minimized, new_cases, read_cases, run_case, trace, traces
+from sink_job.api.errors import LedgerLost
 from sink_job.coordinator.context import CoordinatorContext
 from sink_job.engine.thread_pools import pool
 from sink_job.maintenance.repair import replacement
@@ -63,6 +64,24 @@ def test_every_invariant_holds_in_new_simulations_with_repairs(group: int) -> No
     for case in new_cases(BASE + group * runs, runs, include=["repairs"]):
         failed = run_case(case)
         assert failed is None, description(failed)
+
+
+def test_every_invariant_holds_in_new_simulations_of_a_first_start_after_a_connector() -> None:
+    print(f"base seed {BASE}: repeat with S3SINK_SEED={BASE}")
+    for case in new_cases(BASE, RUNS // 6, include=["previous-writer"]):
+        failed = run_case(case)
+        assert failed is None, description(failed)
+
+
+def test_simulations_accept_objects_of_a_connector() -> None:
+    runs = [simulate(config_of_seed(seed, include=["previous-writer"])) for seed in range(20)]
+    assert sum(len(run.previous.objects) for run in runs if run.previous is not None) > 20
+
+
+def test_a_simulation_rejects_an_object_that_a_connector_completes_after_the_claim() -> None:
+    runs = (simulate(config_of_seed(seed, include=["previous-writer"])) for seed in range(400))
+    rejected = next(run for run in runs if isinstance(run.ended[-1][1], LedgerLost))
+    assert not rejected.oracle.visible
 
 
 def test_simulations_with_repairs_restore_objects() -> None:
