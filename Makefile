@@ -67,10 +67,10 @@ test-cluster: prepare-cluster ## the tests on a real Kubernetes API server, of t
 	@$(PYTEST) -m "$(CLUSTER)" $(addprefix --ignore=tests/,$(WITHOUT_CLUSTER)) $(ARGS)
 
 prepare-test: # what `make test` needs
-	@$(SETUP) s3-server schema-registry jars class-archive kafka-classes docs
+	@$(SETUP) s3-server schema-registry jars class-archive kafka-classes chromium docs
 
 prepare-cluster: ## what test-cluster builds once a machine: Kubernetes and tools, Prometheus, Argo CD's health check, images
-	@$(SETUP) s3-server schema-registry jars kubernetes prometheus argocd kube-state-metrics kube-router images
+	@$(SETUP) s3-server schema-registry jars kubernetes prometheus argocd kube-state-metrics kube-router images chromium
 
 coverage: setup ## branch coverage of the fast tests, with the minimum of pyproject.toml
 	@$(PYTEST) -m "$(FAST)" --hypothesis-profile=fast --cov --cov-report=term:skip-covered $(ARGS)

@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import json
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -21,11 +20,6 @@ import websocket
 from devtools.processes import LOOPBACK, ServerFailedError, wait_until
 
 _TIMEOUT_S = 60
-
-
-def chromium() -> str | None:
-    """The path of a Chromium on this machine."""
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 class Tab:

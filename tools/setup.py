@@ -1,7 +1,7 @@
 """Prepares a checkout: `python -m tools.setup [PART...]` installs requirements.lock into .venv and makes the parts.
 
 Parts: s3-server, schema-registry, jars, class-archive, kafka-classes, kubernetes, prometheus, argocd,
-kube-state-metrics, kube-router, images, docs.
+kube-state-metrics, kube-router, images, chromium, docs.
 Steps that do not depend on each other run side by side. What is up to date costs a second. Only the standard library is
 imported here: no package is installed yet.
 
@@ -56,6 +56,7 @@ PARTS = {
     ),
     "kafka-classes": Step(command([PYTHON, "-m", "devtools.kafka_classes"], cwd=ROOT), after=["packages", "jars"]),
     "images": Step(command([PYTHON, "-m", "devtools.images", "--if-possible"], cwd=ROOT), after=["packages", "jars"]),
+    "chromium": Step(command([PYTHON, "-m", "devtools.chromium", "--if-possible"], cwd=ROOT), after=["packages"]),
     "docs": Step(command([PYTHON, "-m", "devtools.docs_site.packages", "--if-possible"], cwd=ROOT), after=["packages"]),
 }
 # PySpark comes as sources alone. Its wheel is unpacked at once, and its jars are compressed already.

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from devtools.browser import chromium
-from devtools.processes import ServerFailedError
+from devtools.browser import tab
+from devtools.chromium import chromium
+from devtools.processes import ServerFailedError, wait_until
 
 _PAGE = Path(__file__).with_name("dashboard.html")
-_SIZE = "1600,1960"
+_SIZE = 1600, 1960
 _TIMEOUT_S = 120
-_RESULT = re.compile(r'<body[^>]* data-(panels|error)="([^"]*)"')
+_DONE = "document.body && (document.body.dataset.panels || document.body.dataset.error)"
 
 
 def drawn_panels(
@@ -35,7 +34,7 @@ def drawn_panels(
     """
     program = chromium()
     if program is None:
-        raise ServerFailedError("no chromium on PATH")
+        raise ServerFailedError("there is no chromium: python -m devtools.chromium")
     settings = {
         "dashboard": dashboard,
         "url": url,
@@ -47,12 +46,13 @@ def drawn_panels(
     with tempfile.TemporaryDirectory(prefix="dashboard-") as work:
         page = Path(work, "dashboard.html")
         page.write_text(_PAGE.read_text().replace("= SETTINGS;", f"= {json.dumps(settings)};"))
-        flags = ["--headless", "--disable-gpu", "--no-sandbox", f"--user-data-dir={work}/profile"]
-        flags += [f"--window-size={_SIZE}", "--hide-scrollbars", "--virtual-time-budget=20000"]
-        shot = [] if picture is None else [f"--screenshot={picture}"]
-        command = [program, *flags, *shot, "--dump-dom", f"file://{page}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    found = _RESULT.search(done.stdout)
-    if found is None or found[1] == "error":
-        raise ServerFailedError(f"the dashboard was not drawn: {found[2] if found else done.stderr[-2000:]}")
-    return int(found[2])
+        with tab(program) as opened:
+            opened.size(*_SIZE)
+            opened.open(page.as_uri())
+            wait_until(lambda: bool(opened.value(_DONE)), "the drawn dashboard", seconds=_TIMEOUT_S)
+            panels, error = opened.value("[document.body.dataset.panels, document.body.dataset.error]")
+            if picture is not None:
+                opened.picture(picture)
+    if error is not None:
+        raise ServerFailedError(f"the dashboard was not drawn: {error}")
+    return int(panels)

@@ -54,7 +54,7 @@ def cost_rows(plan: Plan) -> list[Row]:
     prices, given = plan.prices, plan.resources
     plural = "" if given.executors == 1 else "s"
     executors = f"{given.executors} executor{plural} of " if given.executors else "one pod (Local mode) of "
-    source = " ".join(each for each in (prices.source, prices.date) if each)
+    source = ", ".join(each for each in (prices.source, prices.date) if each)
     return [
         Row(f"requests in {DAYS} days", f"{plan.cost.requests:,.2f} {prices.currency}"),
         Row(f"storage of {DAYS} days, a month", f"{plan.cost.storage:,.2f} {prices.currency}"),

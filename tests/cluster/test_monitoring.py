@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.browser import chromium
+from devtools.chromium import chromium
 from devtools.operator_process import Operator
 from devtools.processes import ServerFailedError, wait_until
 from devtools.prometheus.browser import drawn_panels
@@ -158,7 +158,7 @@ def test_the_variables_of_the_dashboard_list_the_namespace_and_the_sink(monitore
     assert values["sink"] == [SINK]
 
 
-@pytest.mark.skipif(chromium() is None, reason="no chromium on PATH")
+@pytest.mark.skipif(chromium() is None, reason="there is no chromium")
 def test_a_browser_draws_every_panel_of_the_dashboard(monitored: Monitored) -> None:
     now = time.time()
     url, variables = monitored.prometheus.url, monitored.variables

@@ -10,13 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from devtools.browser import Tab, chromium, tab
+from devtools.browser import Tab, tab
+from devtools.chromium import chromium
 from devtools.docs_site.build import build
 from devtools.docs_site.packages import mermaid_is_available
 from devtools.processes import LOOPBACK, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-DIAGRAMS = {"": "README.md", "architecture/": "docs/architecture.md", "exactly-once/": "docs/exactly-once.md"}
+DIAGRAMS = {
+    "": "README.md",
+    "architecture/": "docs/architecture.md",
+    "exactly-once/": "docs/exactly-once.md",
+    "adr/0044-records-past-sparks-rows/": "docs/adr/0044-records-past-sparks-rows.md",
+}
 PHONE_PAGES = ("", "spec/", "failure-modes/", "helm/", "schemas/", "migrating/", "adr/", "benchmarks/")
 PHONE = (390, 844)
 DESKTOP = (1280, 900)
@@ -24,7 +30,7 @@ WAIT_S = 60
 
 pytestmark = [
     pytest.mark.site,
-    pytest.mark.skipif(chromium() is None, reason="no chromium on PATH"),
+    pytest.mark.skipif(chromium() is None, reason="there is no chromium"),
     pytest.mark.skipif(not mermaid_is_available(), reason="no npm on PATH, which fetches the script of diagrams"),
 ]
 

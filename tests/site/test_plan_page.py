@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from devtools.browser import Tab, chromium, tab
+from devtools.browser import Tab, tab
+from devtools.chromium import chromium
 from sink_job.plan.page import page
 from sink_job.plan.plan import make_plan
 from sink_job.plan.prices import DEFAULT
@@ -17,7 +18,7 @@ PHONE = (390, 844)
 DESKTOP = (1280, 900)
 SCHEMES = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 29)"}
 
-pytestmark = [pytest.mark.site, pytest.mark.skipif(chromium() is None, reason="no chromium on PATH")]
+pytestmark = [pytest.mark.site, pytest.mark.skipif(chromium() is None, reason="there is no chromium")]
 
 
 @pytest.fixture(scope="module")
