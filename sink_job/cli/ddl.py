@@ -24,7 +24,7 @@ each topic, for a query engine. Nothing is created and no engine is called.
 
 Columns are those of the records' schema: of format.schema; or of the newest
 object in the ledger, which the command reads from the bucket; before the first
-object, of the newest version in a registry with Confluent's API; or with
+object, of the newest version in the registry; or with
 --records of values in a file. JSON without a schema is one column of text. The elements of
 the path are columns, too; with athena, glue and trino as a partition projection,
 so that no partition has to be added.

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from sink_job.api.enums import ConverterType, OutputFormat, RegistryType
+from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.api.errors import ConfigurationError, InvalidSpec
 from sink_job.api.sections.format_section import FormatSpec
 from sink_job.api.sections.schema_section import INFERRED_ID
@@ -29,6 +29,7 @@ from sink_job.ledger.state import ClosedObject
 from sink_job.ledger.store import Ledger
 from sink_job.records.batch import DEAD_LETTERS
 from sink_job.registry.bare_values import bare_value_schema
+from sink_job.registry.client import open_registry
 from sink_job.registry.settings import RegistrySettings
 from sink_job.s3 import S3Client
 
@@ -122,14 +123,9 @@ def registry_schema(
     wait: Callable[[float], bool],
     hide: Callable[[Iterable[str]], None],
 ) -> Schema | None:
-    """The newest schema of the values of `topic` in a registry with Confluent's API, with the envelope; None if there
-    is none, and with another registry. `wait` and `hide` as of `open_registry`. Raises ConfigurationError and
-    TransientError."""
-    if registry.type is not RegistryType.CONFLUENT:
-        return None
-    from sink_job.registry.clients.confluent import ConfluentRegistry
-
-    client = ConfluentRegistry(registry, wait, hide)
+    """The newest schema of the values of `topic` in a registry, with the envelope; None if there is none. `wait` and
+    `hide` as of `open_registry`. Raises ConfigurationError and TransientError."""
+    client = open_registry(registry, wait, hide)
     try:
         found = client.latest(topic)
     finally:

@@ -30,3 +30,12 @@ class SchemaRegistry(Protocol):
     def close(self) -> None:
         """Closes the connections."""
         ...
+
+
+class NamedSchemas(SchemaRegistry, Protocol):
+    """A registry whose schemas have names."""
+
+    def latest(self, topic: str) -> RegisteredSchema | None:
+        """The newest schema of the values of `topic` by the name that serializers give it; None if there is none, or
+        it is not named by the topic. Raises as `fetch`."""
+        ...

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from sink_job.api.enums import RegistryType
 from sink_job.api.sections.format_section import FormatSpec
 from sink_job.registry.bare_values import BareValueSchema, bare_value_schema
-from sink_job.registry.base import SchemaRegistry
+from sink_job.registry.base import NamedSchemas, SchemaRegistry
 from sink_job.registry.settings import RegistrySettings
 
 
@@ -26,7 +26,7 @@ def open_schemas(
 
 def open_registry(
     settings: RegistrySettings, wait: Callable[[float], bool], hide: Callable[[Iterable[str]], None]
-) -> SchemaRegistry:
+) -> NamedSchemas:
     """The client for `settings`. Sends no request. `wait` pauses for a number of seconds and returns True if the driver
     has to stop. `hide` gets the secrets to redact in all output, each time when they were read.
 

@@ -10,6 +10,8 @@ import pytest
 from devtools.processes import ServerFailedError
 from devtools.schema_registry.apicurio import ApicurioServer, apicurio
 from devtools.topics import Record
+from sink_job.registry.clients.apicurio import ApicurioRegistry
+from sink_job.registry.settings import RegistrySettings
 from tests.support.apicurio_values import CONTENT_IDS, GLOBAL_IDS, schema_texts, written_values
 from tests.support.spark_fixture import PUBLISH_ALL, SparkFixture
 
@@ -58,3 +60,18 @@ def test_values_of_apicurios_serializers_are_written_and_pass_verify_deep_withou
     (result,) = spark_fixture.verify_deep(sink)
     assert result.compared is not None
     assert (result.findings, result.compared.records) == ((), len(FLIGHTS))
+
+
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_the_newest_schema_of_a_topic_is_found_by_both_versions_of_the_api(
+    registry: ApicurioServer, version: str
+) -> None:
+    settings = RegistrySettings(urls=(registry.own_url.replace("v3", version),))
+    client = ApicurioRegistry(settings, lambda _: False, lambda _: None)
+    try:
+        found = client.latest("flights")
+        assert found is not None
+        assert (found.subject, json.loads(found.text)) == ("flights-value", json.loads(schema_texts()[1]))
+        assert client.latest("unknown") is None
+    finally:
+        client.close()

@@ -29,6 +29,7 @@ def test_values_of_glues_serializer_are_written_and_pass_verify_deep_without_the
     tmp_path: Path,
     sink_of: Callable[[Mapping[str, Any]], SinkCommand],
 ) -> None:
+    secret = f"glue-keys={keys(tmp_path)}"
     with glue() as aws:
         ids = [aws.register("travel", "flights", text) for text in schema_texts()]
         flights = [each for run in RUNS for each in written_values(run, ids)]
@@ -45,7 +46,9 @@ def test_values_of_glues_serializer_are_written_and_pass_verify_deep_without_the
             rounds={"minBytes": 0, "maxDelay": "50ms"},
         )
         sink = sink_of(manifest("flights", {**spec, "schemaCompatibility": "Separate"}))
-        sink.catch_up("--secret", f"glue-keys={keys(tmp_path)}")
+        aws.register("travel", topic, schema_texts()[0])
+        assert "`carrier`" in sink.must("ddl", "--dialect", "hive", "--secret", secret)
+        sink.catch_up("--secret", secret)
     found = [[json.loads(line) for line in lines(s3.client(), bucket, key)] for key in objects(s3.client(), bucket)]
     expected = [each.flight for each in flights]
     assert found == [expected[0::2], expected[1::2]]

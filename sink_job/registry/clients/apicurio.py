@@ -14,6 +14,7 @@ from typing import Final
 from sink_job.api.errors import ConfigurationError
 from sink_job.connect.schema import RegisteredSchema, SchemaReference
 from sink_job.registry.clients.apicurio_client import (
+    DEFAULT_GROUP,
     ApicurioClient,
     Artifact,
     ArtifactReference,
@@ -69,6 +70,20 @@ class ApicurioRegistry(RestRegistry[ApicurioClient]):
             version=max((each.global_id for each in versions if each.artifact == artifact), default=None),
         )
 
+    def latest(self, topic: str) -> RegisteredSchema | None:
+        """As `NamedSchemas.latest`: the newest version of the artifact that TopicIdStrategy or SimpleTopicIdStrategy
+        names, in the default group."""
+        for name in (f"{topic}-value", topic):
+            artifact = Artifact(DEFAULT_GROUP, name)
+            found = self._requests.send(
+                f"the newest version of artifact {artifact.subject}",
+                partial(_latest_id, artifact),
+                absent=_ABSENT,
+            )
+            if found is not None:
+                return self.fetch(topic, str(found))
+        return None
+
     def _references(self, what: str, key: SchemaKey) -> tuple[SchemaReference, ...]:
         found = self._requests.send(f"references of {what}", lambda client: client.references(key))
         try:
@@ -105,6 +120,10 @@ class ApicurioRegistry(RestRegistry[ApicurioClient]):
         assert found is not None
         text, references = found
         return Referenced(text, self._numbered(what, references))
+
+
+def _latest_id(artifact: Artifact, client: ApicurioClient) -> int:
+    return client.latest_id(artifact)
 
 
 def schema_key(schema_id: str) -> SchemaKey:

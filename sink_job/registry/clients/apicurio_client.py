@@ -23,7 +23,7 @@ from sink_job.registry.credentials import RegistryCredentials
 from sink_job.registry.failures import SCHEMA_NOT_FOUND
 from sink_job.registry.settings import RegistrySettings, authorities
 
-_DEFAULT_GROUP: Final = "default"
+DEFAULT_GROUP: Final = "default"
 _NOT_FOUND: Final = ("VersionNotFoundException", "ContentNotFoundException", "ArtifactNotFoundException")
 _LIMIT: Final = 500
 
@@ -44,7 +44,7 @@ class Artifact(NamedTuple):
     @property
     def subject(self) -> str:
         """`<group>/<artifact>`; the default group is left out."""
-        return self.name if self.group == _DEFAULT_GROUP else f"{self.group}/{self.name}"
+        return self.name if self.group == DEFAULT_GROUP else f"{self.group}/{self.name}"
 
 
 class ArtifactVersion(NamedTuple):
@@ -112,6 +112,11 @@ class ApicurioClient:
         path = f"{_path(artifact)}/versions/{quote(version, safe='')}"
         return int(self._json(f"{path}/meta" if self._is_v2 else path)["globalId"])
 
+    def latest_id(self, artifact: Artifact) -> int:
+        """The content id of the newest version of an artifact."""
+        path = f"{_path(artifact)}/meta" if self._is_v2 else f"{_path(artifact)}/versions/branch=latest"
+        return int(self._json(path)["contentId"])
+
     def _json(self, path: str) -> Any:
         return self._get(path).json()
 
@@ -175,7 +180,7 @@ def _code_and_message(answer: httpx2.Response) -> tuple[int, str]:
 
 
 def _artifact(fields: Mapping[str, Any], name: str) -> Artifact:
-    return Artifact(_text(fields.get("groupId") or _DEFAULT_GROUP), _text(fields[name]))
+    return Artifact(_text(fields.get("groupId") or DEFAULT_GROUP), _text(fields[name]))
 
 
 def _version(artifact: Artifact, fields: Mapping[str, Any], language: str) -> ArtifactVersion:

@@ -19,6 +19,8 @@ from sink_job.registry.clients.requests import Requests
 from sink_job.registry.failures import SCHEMA_NOT_FOUND
 from sink_job.registry.settings import RegistrySettings
 
+DEFAULT_REGISTRY: Final = "default-registry"
+"""The registry in which Glue's serializers register schemas without a name for it."""
 _READABLE: Final = ("AVAILABLE", "DELETING")
 """States of a version whose schema can be used: records of a version that is being deleted were valid."""
 
@@ -73,6 +75,18 @@ class GlueRegistry:
         return RegisteredSchema(
             id=schema_id, language=found.language, text=found.text, subject=found.subject, version=found.number
         )
+
+    def latest(self, topic: str) -> RegisteredSchema | None:
+        """As `NamedSchemas.latest`: the newest version of the schema that Glue's serializers name by the topic, in the
+        registry of the settings or the default one."""
+        name = {"RegistryName": self.settings.registry_name or DEFAULT_REGISTRY, "SchemaName": topic}
+
+        def request(client: Any) -> str:
+            answer = client.get_schema_version(SchemaId=name, SchemaVersionNumber={"LatestVersion": True})
+            return _text(answer["SchemaVersionId"])
+
+        found = self._requests.send(f"the newest version of schema {topic}", request, absent=(SCHEMA_NOT_FOUND,))
+        return None if found is None else self.fetch(topic, found)
 
     def _check(self, schema_id: str, found: GlueVersion) -> None:
         """Raises ConfigurationError for a schema of another registry, UnknownSchema for a version without a schema."""

@@ -97,6 +97,11 @@ class Client:
     def global_id(self, artifact: Artifact, version: str) -> int:
         return self.global_ids[artifact.name, version]
 
+    def latest_id(self, artifact: Artifact) -> int:
+        if artifact not in [each.artifact for each in self.found]:
+            raise SchemaRegistryError(404, SCHEMA_NOT_FOUND, "No artifact")
+        return 7
+
     def close(self) -> None:
         pass
 
@@ -186,3 +191,15 @@ def test_a_reference_to_a_missing_schema_needs_user_action(client: Client, regis
         ConfigurationError, match=r"global id 20 \(b\), to which schema id 7 refers: HTTP 404.*: register"
     ):
         registry.fetch("flights", "7")
+
+
+@pytest.mark.parametrize("name", ["flights-value", "flights"])
+def test_the_newest_schema_is_that_of_the_artifact_of_the_topic(
+    client: Client, registry: ApicurioRegistry, name: str
+) -> None:
+    client.found = [ArtifactVersion(Artifact("default", name), 3, "AVRO")]
+    assert registry.latest("flights") == RegisteredSchema("7", "AVRO", TEXT, subject=name, version=3)
+
+
+def test_a_topic_without_an_artifact_has_no_newest_schema(registry: ApicurioRegistry) -> None:
+    assert registry.latest("other") is None

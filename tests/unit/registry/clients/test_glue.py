@@ -107,3 +107,26 @@ def test_a_version_without_a_schema_needs_no_text() -> None:
 def test_a_registry_without_an_endpoint_is_named_by_its_region(answer: dict[str, Any]) -> None:
     assert repr(registry()) == "GlueRegistry(AWS Glue in eu-central-1)"
     assert registry(urls=("https://glue.local",)).url == "https://glue.local"
+
+
+def test_the_newest_schema_is_that_of_the_topic_in_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def get_schema_version(**given: Any) -> dict[str, Any]:
+        asked.append(given)
+        return dict(ANSWER)
+
+    client = SimpleNamespace(get_schema_version=get_schema_version)
+    monkeypatch.setattr(glue, "GlueEndpoints", lambda settings: lambda: [Endpoint("https://glue", client)])
+    found = registry(registry_name="travel").latest("flights")
+    assert found == RegisteredSchema(ID, "AVRO", '"int"', subject="travel/flights", version=3)
+    assert asked == [
+        {
+            "SchemaId": {"RegistryName": "travel", "SchemaName": "flights"},
+            "SchemaVersionNumber": {"LatestVersion": True},
+        },
+        {"SchemaVersionId": ID},
+    ]
+    asked.clear()
+    registry().latest("flights")
+    assert asked[0]["SchemaId"]["RegistryName"] == "default-registry"
