@@ -31,8 +31,9 @@ from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
 from sink_job.engine.dead_letter_topic import DeadLetter
+from sink_job.ledger.first_claim.ledger_place import ledger_root
 from sink_job.ledger.handover import Handover
-from sink_job.ledger.ownership import Owner, ledger_root
+from sink_job.ledger.ownership import Owner
 from sink_job.ledger.schemas.field_ids import LedgerFieldIds
 from sink_job.ledger.schemas.object_schemas import ObjectSchemas
 from sink_job.ledger.schemas.schema_table import LedgerSchemas
@@ -381,7 +382,7 @@ class Simulation:
         """The access of a command to the ledger, as a new attempt."""
         sink = self.sinks[role.number]
         topics_dir = sink.spec.s3.topics_dir
-        root = ledger_root(topics_dir, sink.sink_id)
+        root = ledger_root(self.s3, topics_dir, sink.sink_id)
         self._begin(role, checked=not self.config.changes_ledger)
 
         def clock() -> int:

@@ -48,8 +48,8 @@ TOMBSTONE: Final = "tombstone"
 
 
 def ledger_folder(topics_dir: str, sink_id: str) -> str:
-    """The folder of a sink's ledger, without a trailing `/`. It does not depend on `directoryDelimiter`, which users
-    may edit."""
+    """The folder of a sink's ledger, without a trailing `/`, after `S3Spec.ledger_front`. It does not depend on
+    `directoryDelimiter`, which users may edit."""
     return f"{topics_dir}/{RESERVED}/{sink_id}" if topics_dir else f"{RESERVED}/{sink_id}"
 
 
@@ -225,7 +225,9 @@ class Sink(SpecModel):
             rotation=spec.rotation,
             s3=KeySettings(**{name: getattr(spec.s3, name) for name in KeySettings.model_fields}),
             schema_compatibility=spec.schema_compatibility,
-            dead_letters=spec.errors.object_settings(ledger_folder(spec.s3.topics_dir, self.sink_id)),
+            dead_letters=spec.errors.object_settings(
+                f"{spec.s3.ledger_front}{ledger_folder(spec.s3.topics_dir, self.sink_id)}"
+            ),
             null_values=spec.errors.null_values(),
             wire_format=None if spec.format.registry is None else spec.format.registry.wire_format(),
             bare_values=bare_value_settings(

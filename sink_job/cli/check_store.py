@@ -41,6 +41,11 @@ runs the first four checks when it starts, and stops if one of them fails.
   checksums           a part with a wrong CRC64NVME checksum is rejected
   lifecycle rules     the bucket's rules do not remove uploads or the ledger
 
+With s3.ledger, object lock, conditional writes, encryption and lifecycle rules
+are checked for its bucket, too (ledger: ...), and access for both. If the
+objects' bucket has a default retention, the checks that would leave versions of
+objects there are skipped.
+
 The command writes below TOPICS_DIR/_s3sink/, uploads 11 MiB and deletes its
 files. It does not read or change the ledger, so the sink may be running. A
 WARNING does not prevent a sink from running.
@@ -100,12 +105,15 @@ def run(args: argparse.Namespace) -> int:
     secrets = secret_dirs(args, sink)
 
     from sink_job.cli.store_checks import check_store, exit_code
-    from sink_job.ledger.ownership import ledger_root
+    from sink_job.ledger.first_claim.ledger_place import home_of, ledger_root
     from sink_job.s3 import RetryPolicy, S3Settings, connect
 
     settings = S3Settings.of(sink.spec, secrets)
-    s3 = connect(dataclasses.replace(settings, retry=RetryPolicy(max_elapsed_s=ATTEMPTS_S)))
-    prefix = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
+    retry, place = RetryPolicy(max_elapsed_s=ATTEMPTS_S), settings.ledger
+    if place is not None:
+        place = dataclasses.replace(place, settings=dataclasses.replace(place.settings, retry=retry))
+    s3 = connect(dataclasses.replace(settings, retry=retry, ledger=place))
+    prefix = home_of(s3, ledger_root(s3, sink.spec.s3.topics_dir, sink.sink_id))
     checks = check_store(
         s3,
         prefix,
@@ -117,6 +125,8 @@ def run(args: argparse.Namespace) -> int:
         offset_tags=sink.spec.s3.on_tag_error if settings.offset_tags else None,
     )
     where = f"{s3.url}/{prefix} at {settings.endpoint or 'Amazon S3'}"
+    if place is not None:
+        where += f", ledger at {place.settings.url}/{place.front}{prefix}"
     if args.output == "json":
         done: Sequence[Check] = list(checks)
         print(as_json(where, done))

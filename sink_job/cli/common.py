@@ -234,15 +234,16 @@ def open_ledger_access(
     """Connects to the bucket. `take_over_from`: the owner that the sink replaces. Raises the errors of `connect` and
     `check_access`."""
     from sink_job.driver.machine import owner_of
+    from sink_job.ledger.first_claim.ledger_place import ledger_root
     from sink_job.ledger.handover import Handover
-    from sink_job.ledger.ownership import Owner, ledger_root
+    from sink_job.ledger.ownership import Owner
     from sink_job.ledger.session import LedgerAccess
     from sink_job.s3 import S3Settings, connect
 
     names = sink.spec.s3
     s3 = connect(S3Settings.of(sink.spec, secrets))
     s3.check_access()
-    root, attempt = ledger_root(names.topics_dir, sink.sink_id), uuid.uuid4().hex
+    root, attempt = ledger_root(s3, names.topics_dir, sink.sink_id), uuid.uuid4().hex
     succession = Handover(
         s3=s3,
         topics_dir=names.topics_dir,

@@ -105,13 +105,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _discard(sink: Sink, settings: S3Settings, args: argparse.Namespace) -> str:
     from sink_job.cli import repair_output
-    from sink_job.ledger.ownership import ledger_root
+    from sink_job.ledger.first_claim.ledger_place import ledger_root
     from sink_job.maintenance.repair.repairer import discard_damaged
     from sink_job.s3 import connect
 
     s3 = connect(settings)
     s3.check_access()
-    root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
+    root = ledger_root(s3, sink.spec.s3.topics_dir, sink.sink_id)
     copies, size = discard_damaged(s3, root, args.keys, dry_run=args.dry_run)
     return repair_output.discarded(sink.sink_id, copies, size, dry_run=args.dry_run, as_json=args.output == "json")
 

@@ -133,12 +133,12 @@ def _inferred(sink: Sink, ledger: Ledger, state: LedgerState) -> dict[str, tuple
 
 
 def _ledger(sink: Sink, secrets: Mapping[str, Path]) -> Ledger:
-    from sink_job.ledger.ownership import ledger_root
+    from sink_job.ledger.first_claim.ledger_place import ledger_root
     from sink_job.ledger.store import Ledger
     from sink_job.s3 import S3Settings, connect
 
     s3 = connect(S3Settings.of(sink.spec, secrets))
-    root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
+    root = ledger_root(s3, sink.spec.s3.topics_dir, sink.sink_id)
     return Ledger(s3, root, "")
 
 

@@ -24,6 +24,7 @@ from sink_job.s3 import (
     PreconditionFailed,
     S3Client,
     UploadedPart,
+    has_default_retention,
     lifecycle_warning,
     probe,
     probe_encryption,
@@ -35,6 +36,9 @@ PART_SIZES: Final = (5 << 20, 6 << 20, 1)
 """Sizes of the uploaded parts in bytes. The first two are at least S3's minimum."""
 EQUAL_PART_SIZES: Final = (5 << 20, 5 << 20, 1)
 """The same, with spec.s3.equalParts."""
+
+_WITHOUT_OBJECTS: Final = ("checksums", "lifecycle rules")
+"""The checks that leave no version of an object: a bucket with a default retention would keep it."""
 
 _IN_TRANSIT: Final = (
     "{url}: the store accepted a part with a wrong CRC64NVME checksum, so it does not detect damage in transit. Use a "
@@ -85,7 +89,8 @@ def check_store(
     offset_tags: TagErrors | None = None,
     has_lock: bool = False,
 ) -> Iterator[Check]:
-    """Runs all checks on the bucket of `s3`, below `prefix` (ends with `/`), and yields each result. `has_attributes`:
+    """Runs all checks on the bucket of `s3`, below `prefix` (ends with `/`), and with `spec.s3.ledger` those of the
+    ledger on its bucket, below `prefix` after its front, and yields each result. `has_attributes`:
     objects have a storage class, an ACL or tags. `has_encryption`: the settings have an encryption. `equal_parts`: they
     have equalParts. `offset_tags`: onTagError, if they have offsetTags. `has_lock`:
     they have an objectLock.
@@ -95,6 +100,7 @@ def check_store(
     MiB without equalParts, and 10 more if the store needs it. A
     SinkError is a result; other errors are raised.
     """
+    place = s3.settings.ledger
     checks: Sequence[tuple[str, Callable[[], Sequence[str]]]] = (
         ("access", lambda: _access(s3)),
         ("clock", lambda: _clock(s3, host_clock)),
@@ -105,15 +111,46 @@ def check_store(
         *((("object attributes", lambda: _attributes(s3, _key(prefix))),) if has_attributes else ()),
         *((("offset tags", lambda: _offset_tags(s3, _key(prefix), offset_tags)),) if offset_tags else ()),
         ("checksums", lambda: _checksums(s3, _key(prefix))),
-        ("lifecycle rules", lambda: _lifecycle_rules(s3, prefix)),
+        ("lifecycle rules", lambda: _lifecycle_rules(s3, prefix, has_ledger=place is None)),
     )
-    may_write = True
+    found = list[Check]()
+    for result in _all_results(checks, lambda: place is not None and has_default_retention(s3)):
+        found.append(result)
+        yield result
+    if place is not None:
+        has_access = next(each.outcome for each in found if each.name == "access") is not Outcome.FAILED
+        yield from _of_ledger(s3.of_ledger, f"{place.front}{prefix}", has_access, has_encryption=has_encryption)
+
+
+def _of_ledger(ledger: S3Client, root: str, has_access: bool, *, has_encryption: bool) -> Iterator[Check]:
+    """The checks of the ledger's bucket. The access was checked with that of the objects' bucket."""
+    checks: Sequence[tuple[str, Callable[[], Sequence[str]]]] = (
+        ("ledger: object lock", lambda: _object_lock(ledger, _key(root), False)),
+        ("ledger: conditional writes", lambda: _conditional_writes(ledger, root)),
+        *((("ledger: encryption", lambda: _encryption(ledger, root)),) if has_encryption else ()),
+        ("ledger: lifecycle rules", lambda: _lifecycle_rules(ledger, root)),
+    )
+    if has_access:
+        yield from _all_results(checks, lambda: False)
+    else:
+        yield from (Check(name, Outcome.SKIPPED) for name, _ in checks)
+
+
+def _all_results(
+    checks: Sequence[tuple[str, Callable[[], Sequence[str]]]], is_locked: Callable[[], bool]
+) -> Iterator[Check]:
+    """The result of each check. After a failure without which nothing can be written the others are skipped, and if the
+    bucket `is_locked` those that would leave versions of objects in it."""
+    may_write, leaves_nothing = True, True
     for name, check in checks:
-        if not may_write:
+        kind = name.removeprefix("ledger: ")
+        if not may_write or not (leaves_nothing or kind in _WITHOUT_OBJECTS):
             yield Check(name, Outcome.SKIPPED)
             continue
         result = _result(name, check)
-        may_write = name not in ("access", "object lock") or result.outcome is not Outcome.FAILED
+        may_write = kind not in ("access", "object lock") or result.outcome is not Outcome.FAILED
+        if kind == "object lock" and may_write:
+            leaves_nothing = not is_locked()
         yield result
 
 
@@ -268,11 +305,11 @@ def _checksums(s3: S3Client, key: str) -> Sequence[str]:
     return (_IN_TRANSIT.format(url=s3.url),)
 
 
-def _lifecycle_rules(s3: S3Client, prefix: str) -> Sequence[str]:
+def _lifecycle_rules(s3: S3Client, prefix: str, *, has_ledger: bool = True) -> Sequence[str]:
     try:
         s3.lifecycle_rules()
         s3.keeps_versions()
     except SinkError:
         return (_UNREADABLE.format(url=s3.url, prefix=prefix),)
-    advice = lifecycle_warning(s3, prefix)
+    advice = lifecycle_warning(s3, prefix, has_ledger=has_ledger)
     return () if advice is None else (advice,)

@@ -12,7 +12,7 @@ from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.compare.location import Location
 from sink_job.engine.thread_pools import pool
-from sink_job.ledger.ownership import ledger_root
+from sink_job.ledger.first_claim.ledger_place import ledger_root
 from sink_job.ledger.state import ClosedObject, LedgerState, RotationRange, committable_offsets
 from sink_job.ledger.store import Ledger
 from sink_job.partitioning.object_keys import is_temporary, topic_prefix
@@ -69,12 +69,12 @@ class SinkSide:
 def read_sink_side(sink: Sink, s3: S3Client, report: ReportProgress) -> SinkSide:
     """Reads the ledger, then lists the bucket: an object that is acknowledged is visible. The current generation alone
     takes part. Raises ConfigurationError without a ledger, and the errors of the store."""
-    ledger = Ledger(s3, ledger_root(sink.spec.s3.topics_dir, sink.sink_id), "compare")
+    ledger = Ledger(s3, ledger_root(s3, sink.spec.s3.topics_dir, sink.sink_id), "compare")
     state = ledger.load()
     if not state.number:
         raise ConfigurationError(
-            f"there is no ledger below s3://{s3.bucket}/{ledger.root}: sink {sink.sink_id} has not written anything "
-            "yet, or spec.s3.topicsDir or spec.sinkId was changed. Check both"
+            f"there is no ledger below {s3.url_of(ledger.root)}: sink {sink.sink_id} has not written anything "
+            "yet, or spec.s3.topicsDir, spec.s3.ledger or spec.sinkId was changed. Check them"
         )
     lines = ledger.published(state)
     claims = ledger.claims(state)

@@ -7,7 +7,7 @@ Start-up ends with `RoundLoop`, which has everything that a round needs. All dep
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from sink_job.api.errors import ConfigurationError
@@ -24,6 +24,12 @@ from sink_job.engine.kafka_admin import TopicInfo
 from sink_job.ledger import ownership
 from sink_job.ledger.clocks import HostClock
 from sink_job.ledger.first_claim import checks as first_claim
+from sink_job.ledger.first_claim.ledger_place import (
+    check_no_other_ledger,
+    deleted_ledger_warning,
+    home_of,
+    ledger_root,
+)
 from sink_job.ledger.first_claim.previous_writer import PreviousWriter
 from sink_job.ledger.generations import settings_of_generation
 from sink_job.ledger.handover import Handover
@@ -31,7 +37,7 @@ from sink_job.ledger.state import LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.takeover import ownership_checked_first, take_over
 from sink_job.ledger.transitions import apply, diff
-from sink_job.s3 import S3Client, StoreAdvice, check_store, connect
+from sink_job.s3 import S3Client, StoreAdvice, check_objects_bucket, check_store, connect
 from sink_job.s3.settings import with_customer_key
 
 _log = logging.getLogger(__name__)
@@ -51,7 +57,8 @@ class Coordinator:
         if sink.spec.s3.encryption is not None:
             self._object_settings = with_customer_key(self._object_settings, context.s3)
         self._s3: S3Client = connect(context.s3)
-        self._root = ownership.ledger_root(self._object_settings.s3.topics_dir, sink.sink_id)
+        self._root = ledger_root(self._s3, self._object_settings.s3.topics_dir, sink.sink_id)
+        self._home = home_of(self._s3, self._root)
         self._ledger = Ledger(self._s3, self._root, context.attempt)
         self._discovery = TopicDiscovery(sink, context.admin)
         self._clock = HostClock(context.clock, context.store_clock, self._s3, context.steady_clock)
@@ -93,7 +100,7 @@ class Coordinator:
         """
         only_publishes = self.stop_condition.publish_open and not self.stop_condition.until_caught_up
         if only_publishes and not self._ledger.exists():
-            _log.info("no ledger at s3://%s/%s: there are no open objects", self._s3.bucket, self._root)
+            _log.info("no ledger at %s: there are no open objects", self._ledger.url)
             return
         loop = self.start()
         try:
@@ -107,15 +114,17 @@ class Coordinator:
         self._clock.now()
         if not self.stop_condition.start_new_ledger and not self._ledger.exists():
             metadata = self._discovery.group_metadata(self._discovery.discover())
-            ownership.check_no_other_ledger(self._ledger.url, self.sink.group_id, metadata)
-            deleted = ownership.deleted_ledger_warning(self._ledger.url, self.sink.group_id, metadata)
+            check_no_other_ledger(self._ledger.url, self.sink.group_id, metadata, self._s3.url_of(self._home))
+            deleted = deleted_ledger_warning(self._ledger.url, self.sink.group_id, metadata)
             if deleted:
                 _log.warning("%s", deleted)
-        for advice in (self.context.store_check or self._check_store)():
-            _log.log(advice.level, "%s", advice.message)
+        _log_advice((self.context.store_check or self._check_store)())
         topics = self._discovery.refresh()
         check_dead_letter_topic(self.sink, self.context, self._ledger)
         self._claims.acquire_all(topics)
+        if self.sink.spec.s3.ledger is not None:
+            has_encryption = self.sink.spec.s3.encryption is not None
+            _log_advice(check_objects_bucket(self._s3, self._home, encryption=has_encryption))
         try:
             state = take_over(self._ledger, partial(self._claim_record, topics))
         except ConfigurationError:  # such as LedgerLost: the objects may be those of a sink that has taken over
@@ -202,3 +211,8 @@ class Coordinator:
         checked = Record(number=number, epoch=state.epoch, attempt=attempt, kind="round", clock=state.clock)
         self._ledger.append(checked)
         return apply(state, checked)
+
+
+def _log_advice(found: Iterable[StoreAdvice]) -> None:
+    for advice in found:
+        _log.log(advice.level, "%s", advice.message)

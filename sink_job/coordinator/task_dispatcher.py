@@ -183,7 +183,7 @@ class TaskDispatcher:
         objects: tuple[ClosedObject | OpenObject, ...] = (*inputs.closed, *inputs.open)
         o = min(objects, key=lambda each: each.first)
         more = f", and {len(objects) - 1:,} more of this topic-partition" if len(objects) > 1 else ""
-        key = f"s3://{self._context.s3.bucket}/{object_key(settings, tp.topic, o.path, tp.partition, o.first)}"
+        key = f"{self._context.s3.url_of(object_key(settings, tp.topic, o.path, tp.partition, o.first))}"
         return DataLoss(
             f"the unpublished object {key} of {tp} (offsets {o.first} to {o.last}){more} has to be rebuilt, since its "
             f"upload or its staged remainder is lost, and {why}. Nothing was changed. To accept the loss and "

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import ownership
+from sink_job.ledger.first_claim.ledger_place import ledger_root
 from sink_job.ledger.generations import settings_below
 from sink_job.ledger.ownership import Owner, Succession
 from sink_job.ledger.state import PartitionState
@@ -29,7 +30,7 @@ class TopicClaims:
     ) -> None:
         self._s3 = s3
         self._object_settings = object_settings
-        self._root = ownership.ledger_root(object_settings.s3.topics_dir, sink_id)
+        self._root = ledger_root(s3, object_settings.s3.topics_dir, sink_id)
         self._owner = owner
         self._take_over = take_over
         self._succession = succession

@@ -22,7 +22,7 @@ from sink_job.json.typed.field_list import JSON_NAME, LANGUAGE, field_list_text
 from sink_job.json.typed.inference import SampledValues, inferred_fields
 from sink_job.json.typed.schema_source import value_schema
 from sink_job.ledger import files
-from sink_job.ledger.ownership import ledger_root
+from sink_job.ledger.first_claim.ledger_place import ledger_root
 from sink_job.ledger.schemas.object_schemas import ObjectSchemas
 from sink_job.ledger.schemas.schema_store import FORMAT, SchemaEntry, schemas_folder, schemas_root
 from sink_job.ledger.state import ClosedObject
@@ -139,7 +139,7 @@ class LedgerSchemaReader:
     def __init__(self, sink: Sink, s3: S3Client) -> None:
         self._sink = sink
         self._s3 = s3
-        self._root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
+        self._root = ledger_root(s3, sink.spec.s3.topics_dir, sink.sink_id)
         self._state = Ledger(s3, self._root, "ddl").load()
         self._newest: dict[str, ClosedObject] | None = None
 

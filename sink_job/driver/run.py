@@ -52,8 +52,8 @@ from sink_job.kafka.properties import KafkaProperties
 from sink_job.kafka.record_times import RecordTimes
 from sink_job.kafka.unknown_properties import unknown_properties
 from sink_job.ledger.clocks import checked_now
+from sink_job.ledger.first_claim.ledger_place import ledger_root
 from sink_job.ledger.first_claim.previous_writer import PreviousWriter
-from sink_job.ledger.ownership import ledger_root
 from sink_job.maintenance.position.start import FromConnector, previous_writer
 from sink_job.registry.base import SchemaRegistry
 from sink_job.registry.client import open_schemas
@@ -252,7 +252,7 @@ class _Run:
         if self.only_publishes:
             return None
         required = self.sink.spec.s3
-        root = ledger_root(required.topics_dir, self.sink.sink_id)
+        root = ledger_root(s3, required.topics_dir, self.sink.sink_id)
 
         def check() -> Sequence[StoreAdvice]:
             checked_now(_clock, s3.clock_ms, s3)

@@ -64,8 +64,9 @@ def secrets_of(sink: Sink, directories: Mapping[str, Path], environ: Mapping[str
         found += _secret_parts(secret.name, value, True)
     if kafka.login is not None:
         found += login_secrets(kafka.login, directories)
-    if s3.credentials is not None:
-        found += [_text(directories, s3.credentials.secret, key) for key in _AWS]
+    for keys_of_bucket in (s3.credentials, None if s3.ledger is None else s3.ledger.credentials):
+        if keys_of_bucket is not None:
+            found += [_text(directories, keys_of_bucket.secret, key) for key in _AWS]
     if s3.proxy is not None and s3.proxy.credentials is not None:
         found += _of_proxy(*(_text(directories, s3.proxy.credentials.secret, key) for key in ("username", "password")))
     if s3.encryption is not None:

@@ -88,7 +88,7 @@ def read(s3: S3Client, key: str, kind: type[T], *, expected_format: int | None =
         (header,) = _decoded(s3, key, _FormatHeader, [content])
         if header.format != expected_format:
             raise ConfigurationError(
-                f"s3://{s3.bucket}/{key} has ledger format {header.format}; this version of s3sink reads and writes "
+                f"{s3.url_of(key)} has ledger format {header.format}; this version of s3sink reads and writes "
                 f"format {expected_format} only. Run the version of s3sink that wrote it, or start with a new "
                 "spec.sinkId and a new spec.s3.topicsDir."
             )
@@ -124,7 +124,7 @@ def read_lines(s3: S3Client, key: str, kind: type[T]) -> list[T]:
 
 def unreadable(s3: S3Client, key: str, reason: object, advice: str = RESTORE) -> LedgerUnreadable:
     """The error for a file with invalid content."""
-    return LedgerUnreadable(f"s3://{s3.bucket}/{key} cannot be read ({reason}). {advice}.")
+    return LedgerUnreadable(f"{s3.url_of(key)} cannot be read ({reason}). {advice}.")
 
 
 def _content(s3: S3Client, key: str) -> bytes:

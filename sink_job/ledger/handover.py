@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from sink_job.api.errors import ConfigurationError, OwnershipConflict
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import ownership
+from sink_job.ledger.first_claim.ledger_place import ledger_root
 from sink_job.ledger.generations import is_split
 from sink_job.ledger.ownership import Owner
 from sink_job.ledger.session import LedgerAccess, LedgerSession
@@ -59,7 +60,7 @@ class Handover:
         the ledger of the previous owner is not found or has another owner, ConfigurationError if no other ledger can
         continue after its objects, and the errors of `LedgerSession`.
         """
-        root = ownership.ledger_root(self.topics_dir, predecessor.sink_id)
+        root = ledger_root(self.s3, self.topics_dir, predecessor.sink_id)
         if root == self.root:
             return {}
         if predecessor not in self._fenced:
@@ -69,7 +70,7 @@ class Handover:
     def _fence(self, root: str, predecessor: Owner) -> Mapping[TopicPartition, int]:
         if not ownership.mark_handed_over(self.s3, root, predecessor):
             raise OwnershipConflict(
-                f"{predecessor} owns topics of this sink, but not the ledger s3://{self.s3.bucket}/{root}: a driver of "
+                f"{predecessor} owns topics of this sink, but not the ledger {self.s3.url_of(root)}: a driver of "
                 "it cannot be fenced. If none runs, start this sink once with s3sink run --take-over.",
                 predecessor.identity,
             )

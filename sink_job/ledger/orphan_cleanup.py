@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from sink_job.api.errors import AccessDenied
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.ledger.first_claim.ledger_place import home_of, owner_file
 from sink_job.ledger.staging import is_expired, staged_dead_letters
 from sink_job.ledger.state import LedgerState
 from sink_job.ledger.store import Intent, Ledger, StoredIntent
@@ -99,11 +100,14 @@ class OrphanCleaner:
 
     def _clear_probes(self, before: int) -> None:
         """Removes uploads and objects of a store probe that did not complete."""
-        prefix = f"{self.ledger.root}probe/"
-        for upload in self.s3.list_uploads(prefix):
-            if upload.initiated_ms < before:
-                self.s3.abort(upload.key, upload.upload_id)
-        self.s3.delete([old.key for old in self.s3.list(prefix) if old.last_modified_ms < before])
+        prefixes = dict.fromkeys(f"{each}probe/" for each in (self.ledger.root, home_of(self.s3, self.ledger.root)))
+        over = [] if len(prefixes) == 1 else [owner_file(self.s3, self.ledger.root)]  # as `probe_existing`
+        for prefix in (*prefixes, *over):
+            for upload in self.s3.list_uploads(prefix):
+                if upload.initiated_ms < before:
+                    self.s3.abort(upload.key, upload.upload_id)
+        for prefix in prefixes:
+            self.s3.delete([old.key for old in self.s3.list(prefix) if old.last_modified_ms < before])
 
     def _expire_intents(self, intents: Iterable[StoredIntent], before: int) -> None:
         """Deletes expired intents of previous epochs by the store's clock: the host's clock may be wrong, and only an

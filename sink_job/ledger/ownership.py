@@ -9,6 +9,7 @@ from typing import Protocol, Self
 import msgspec
 
 from sink_job.api.errors import (
+    AccessDenied,
     ConfigurationError,
     LedgerLost,
     LedgerUnreadable,
@@ -19,10 +20,10 @@ from sink_job.api.errors import (
 )
 from sink_job.api.field_types import RESERVED
 from sink_job.api.owner import OwnerIdentity
-from sink_job.api.spec import ObjectSettings, ledger_folder
+from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import files
-from sink_job.ledger.generations import ledger_of
+from sink_job.ledger.first_claim import ledger_place
 from sink_job.ledger.state import KafkaIdentity
 from sink_job.partitioning.object_keys import extension, is_internal, listing_prefixes, parse_key
 from sink_job.s3 import Conflict, NotFound, PreconditionFailed, S3Client
@@ -60,8 +61,9 @@ class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """The content of an ownership file. `predecessor`: a previous owner that is not fenced yet. `handed_over`: of a
     ledger; another sink has taken over topics of the owner. `continues_at`: of a topic that was taken over from a sink
     with another ledger; by partition, the first offset that is in no object of that sink. `former`: of a ledger; the
-    owners before this one, in order. `ledger`: of a topic below the topicsDir of an offset reset; the prefix of the
-    owner's ledger, which is in another topicsDir."""
+    owners before this one, in order. `ledger`: the URL of the owner's ledger, if it is in another place
+    (`spec.s3.ledger`); of a topic below the topicsDir of an offset reset, the prefix of the owner's ledger in another
+    topicsDir."""
 
     cluster: str
     namespace: str
@@ -118,11 +120,6 @@ class Succession(Protocol):
         ...
 
 
-def ledger_root(topics_dir: str, sink_id: str) -> str:
-    """The prefix of a sink's ledger, with a trailing `/`."""
-    return f"{ledger_folder(topics_dir, sink_id)}/"
-
-
 def _internal(topics_dir: str) -> str:
     return f"{topics_dir}/{RESERVED}/" if topics_dir else f"{RESERVED}/"
 
@@ -159,18 +156,13 @@ def acquire(
     if take_over:
         claim = _kept(s3, key, claim, what, topic)
     for _ in range(MAX_ACQUIRE_ATTEMPTS):
-        try:
-            written = s3.put(key, msgspec.json.encode(claim), only_if_absent=not take_over)
-            if claim.predecessor is None:
-                return claim
-            found: _OwnershipFile | None = claim
-            etag = written.etag
-        except (PreconditionFailed, Conflict):
-            found, etag = _read(s3, key, what)
+        found, etag = _write_or_read(s3, key, claim, what, take_over)
+        if found is claim and claim.predecessor is None:
+            return claim
         if found is None or take_over:
             continue
         if found.owner.sink_id == owner.sink_id and found.ledger != ledger:
-            raise _other_ledger(s3, what, found)
+            raise ledger_place.other_ledger(s3, what, str(found.owner), found.ledger, ledger)
         if found.owner == owner and found.predecessor is None:
             return found
         previous = found.predecessor if found.owner == owner else found.owner
@@ -184,9 +176,24 @@ def acquire(
     raise _not_written(s3, key)
 
 
+def _write_or_read(
+    s3: S3Client, key: str, claim: _OwnershipFile, what: str, take_over: bool
+) -> tuple[_OwnershipFile | None, str]:
+    """Writes the file, unless it exists and must not be replaced; returns `claim`, or what is stored, with its ETag."""
+    try:
+        return claim, s3.put(key, msgspec.json.encode(claim), only_if_absent=not take_over).etag
+    except (PreconditionFailed, Conflict):
+        return _read(s3, key, what)
+    except AccessDenied:  # some stores deny the put if the file exists and is locked
+        found, etag = _read(s3, key, what)
+        if found is None or take_over:
+            raise
+        return found, etag
+
+
 def _not_written(s3: S3Client, key: str) -> TransientError:
     return TransientError(
-        f"s3://{s3.bucket}/{key} cannot be written: the store rejected {MAX_ACQUIRE_ATTEMPTS} attempts, and the object "
+        f"{s3.url_of(key)} cannot be written: the store rejected {MAX_ACQUIRE_ATTEMPTS} attempts, and the object "
         "does not exist. Check the store's health, then try again."
     )
 
@@ -201,7 +208,7 @@ def _kept(s3: S3Client, key: str, claim: _OwnershipFile, what: str, topic: str |
     if found is None:
         return claim
     if topic is None:
-        return _OwnershipFile.of(claim.owner, former=found.owners)
+        return _OwnershipFile.of(claim.owner, former=found.owners, ledger=claim.ledger)
     same = (found.owner, found.ledger) == (claim.owner, claim.ledger)
     return msgspec.structs.replace(claim, continues_at=found.continues_at) if same else claim
 
@@ -238,7 +245,7 @@ def _replace_owner(
     fence(predecessor)
     if topic is not None:
         for other in _other_extensions(s3, key, topic, predecessor):
-            what = f"the claim s3://{s3.bucket}/{other} of topic {topic}"
+            what = f"the claim {s3.url_of(other)} of topic {topic}"
             acquire(s3, other, owner, what, take_over=False, succession=succession, topic=topic, ledger=claim.ledger)
     completed = _OwnershipFile.of(owner, continues_at=continues_at, former=former, ledger=claim.ledger)
     _replace(s3, key, etag, completed)
@@ -272,16 +279,6 @@ def _conflict(what: str, owner: Owner, found: _OwnershipFile, given: Owner | Non
         f"{what} belongs to {found.owner}; this is {owner}. Choose another topicsDir, topic or sinkId. If that sink "
         f"was deleted for good, start this one once with --take-over-from={found.owner.identity}.",
         found.owner.identity,
-    )
-
-
-def _other_ledger(s3: S3Client, what: str, found: _OwnershipFile) -> ConfigurationError:
-    """A ledger with the name of this one, which could be neither fenced nor continued."""
-    ledger = f"the ledger s3://{s3.bucket}/{found.ledger}" if found.ledger else "a ledger in this topicsDir"
-    return ConfigurationError(
-        f"{what} belongs to {ledger} of {found.owner}, and this sink has another ledger. Nothing was written. "
-        "Use the topicsDir of that ledger, which continues it, or another topicsDir or sinkId. If that ledger is given "
-        "up and no driver of it runs, start this sink once with s3sink run --take-over."
     )
 
 
@@ -326,11 +323,14 @@ def mark_handed_over(s3: S3Client, root: str, owner: Owner) -> bool:
 
     Raises TransientError when the file changes in each attempt.
     """
-    key = f"{root}owner.json"
+    key = ledger_place.owner_file(s3, root)
     for _ in range(MAX_ACQUIRE_ATTEMPTS):
-        found, etag = _read(s3, key, f"the ledger s3://{s3.bucket}/{root}")
+        found, etag = _read(s3, key, f"the ledger {s3.url_of(root)}")
         if found is None or found.owner != owner:
             return False
+        if found.ledger != ledger_place.recorded(s3, root):
+            what = f"the ledger of sinkId {owner.sink_id}"
+            raise ledger_place.other_ledger(s3, what, str(owner), found.ledger, ledger_place.recorded(s3, root))
         if found.handed_over:
             return True
         try:
@@ -338,13 +338,13 @@ def mark_handed_over(s3: S3Client, root: str, owner: Owner) -> bool:
         except (PreconditionFailed, Conflict):
             continue
         return True
-    raise TransientError(f"s3://{s3.bucket}/{key} changes again and again. Try again.")
+    raise TransientError(f"{s3.url_of(key)} changes again and again. Try again.")
 
 
 def is_handed_over(s3: S3Client, root: str, owner: Owner) -> bool:
     """Whether topics of `owner`, or its ledger at `root`, may have been taken over. A driver reads it after its claim:
     then either it has been fenced by that claim's successor, or it sees the mark."""
-    found, _ = _read(s3, f"{root}owner.json", f"the ledger s3://{s3.bucket}/{root}")
+    found, _ = _read(s3, ledger_place.owner_file(s3, root), f"the ledger {s3.url_of(root)}")
     return found is None or found.owner != owner or found.handed_over
 
 
@@ -352,8 +352,9 @@ def claim_ledger(
     s3: S3Client, root: str, owner: Owner, *, take_over: bool = False, succession: Succession | None = None
 ) -> tuple[Owner, ...]:
     """Claims the ledger at `root`. Returns its previous owners. Raises as `acquire`."""
-    what = f"the ledger s3://{s3.bucket}/{root}"
-    return acquire(s3, f"{root}owner.json", owner, what, take_over=take_over, succession=succession).former
+    what, key = f"the ledger {s3.url_of(root)}", ledger_place.owner_file(s3, root)
+    place = ledger_place.recorded(s3, root)
+    return acquire(s3, key, owner, what, take_over=take_over, succession=succession, ledger=place).former
 
 
 def claim_topics(
@@ -372,11 +373,12 @@ def claim_topics(
     sink's ledger, by default the one below this topicsDir. Returns the first offset of each topic-partition that is in
     no object of a previous owner with another ledger. Raises as `acquire`."""
     prefix, suffix = claims_prefix(object_settings.s3.topics_dir), extension(object_settings)
-    home = ledger_root(object_settings.s3.topics_dir, owner.sink_id)
+    home = ledger_place.ledger_root(s3, object_settings.s3.topics_dir, owner.sink_id)
+    ledger = ledger_place.recorded(s3, ledger or home) or ("" if ledger in (None, home) else ledger)
     previous = None if succession is None or take_over else succession.predecessor
     continues_at: dict[TopicPartition, int] = {}
     for topic in topics:
-        what = f"topic {topic} as {suffix} below s3://{s3.bucket}/{object_settings.s3.topics_dir}"
+        what = f"topic {topic} as {suffix} below {s3.url}/{object_settings.s3.topics_dir}"
         key = f"{prefix}{topic}/{suffix.lstrip('.')}.json"
         has_others = previous is not None and any(_other_extensions(s3, key, topic, previous))
         claim = acquire(
@@ -388,7 +390,7 @@ def claim_topics(
             succession=succession,
             topic=topic,
             former=former,
-            ledger="" if ledger in (None, home) else ledger,
+            ledger=ledger or "",
             predecessor=previous if has_others else None,
         )
         continues_at |= {TopicPartition(topic, partition): at for partition, at in claim.continues_at.items()}
@@ -423,62 +425,6 @@ def check_topic_ids(recorded: KafkaIdentity | None, current: KafkaIdentity) -> K
     return KafkaIdentity(recorded.cluster, {**recorded.topics, **current.topics})
 
 
-def check_no_other_ledger(url: str, group: str, metadata: Mapping[TopicPartition, str]) -> None:
-    """For a missing ledger at `url`: raises ConfigurationError when the metadata of the group's offsets names a ledger
-    in another bucket or topicsDir.
-
-    A new ledger would start at these offsets without the open objects of the other ledger. For another sinkId in the
-    same topicsDir, the topics' ownership decides (`claim_topics`).
-    """
-    for tp, text in sorted(metadata.items()):
-        other = ledger_of(text)
-        if other is None or _parent(other) == _parent(url):
-            continue
-        old, new = _fields(other), _fields(url)
-        edits = [f"{field} was {old[field]} and is {new[field]}" for field in old if old[field] != new[field]]
-        raise ConfigurationError(
-            f"there is no ledger at {url}, and the offsets of consumer group {group} were committed with the ledger "
-            f"{other} (metadata of {tp}: {text}): {', '.join(edits)}. A new ledger would start at these offsets: it "
-            "would copy records after these offsets that are already in closed objects again, and the open objects of "
-            "the other ledger would never be removed. Nothing was written. Restore the old value. Or publish the open "
-            "objects with the old value (s3sink run --publish-open), then start once with --start-new-ledger, which "
-            "starts at the group's offsets. Or choose another sinkId and kafka.groupId: such a sink starts at "
-            "kafka.startingOffsets."
-        )
-
-
-def deleted_ledger_warning(url: str, group: str, metadata: Mapping[TopicPartition, str]) -> str | None:
-    """For a missing ledger at `url`: a warning if the metadata of the group's offsets names it, so it was deleted.
-
-    The start is correct (P5): the objects are before these offsets, or the start ends with LedgerLost.
-    """
-    tp = next((tp for tp, text in sorted(metadata.items()) if ledger_of(text) == url), None)
-    if tp is None:
-        return None
-    return (
-        f"there is no ledger at {url}, although the offsets of consumer group {group} were committed with it (such as "
-        f"that of {tp}): the ledger was deleted. A new ledger starts at these offsets. It has no generations, inferred "
-        "schemas and field ids of the deleted one, `s3sink verify` does not check the earlier objects, and uploads of "
-        "objects that were open stay until a lifecycle rule removes them. To keep them, stop the sink and restore the "
-        "objects below that prefix (bucket versioning)"
-    )
-
-
-def _parent(ledger: str) -> str:
-    return ledger.rstrip("/").rpartition("/")[0]
-
-
-def _fields(ledger: str) -> dict[str, str]:
-    """The fields of the spec that form the URL of a ledger."""
-    bucket, _, root = ledger.removeprefix("s3://").partition("/")
-    topics_dir, _, sink_id = f"/{root}".rpartition(f"/{RESERVED}/")
-    return {
-        "spec.s3.bucket": bucket,
-        "spec.s3.topicsDir": topics_dir.removeprefix("/") or "empty",
-        "spec.sinkId": sink_id.rstrip("/"),
-    }
-
-
 def check_no_objects(s3: S3Client, object_settings: ObjectSettings, starts: Mapping[TopicPartition, int]) -> None:
     """For a missing ledger: raises LedgerLost when an object of this sink has its first offset at or above the
     start."""
@@ -490,7 +436,7 @@ def check_no_objects(s3: S3Client, object_settings: ObjectSettings, starts: Mapp
         start = starts.get(TopicPartition(parsed.topic, parsed.partition))
         if start is not None and parsed.first >= start:
             raise LedgerLost(
-                f"there is no ledger, but s3://{s3.bucket}/{listed.key} begins at or after offset {start}, the "
+                f"there is no ledger, but {s3.url_of(listed.key)} begins at or after offset {start}, the "
                 f"start offset of {parsed.topic}-{parsed.partition}: its records would be copied twice. Restore "
                 "the ledger (_s3sink/), move such objects away, or set the group's offsets to offsets after them. "
                 "If they are a connector's, --from-connector (kafka.existingObjects: Accept) compares them with "

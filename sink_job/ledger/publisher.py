@@ -84,7 +84,7 @@ def _resolve_existing(s3: S3Client, o: ClosedObject) -> PublishOutcome:
     difference = compare_stored(o, stored)
     if difference is not None:
         raise ObjectConflict(
-            f"s3://{s3.bucket}/{o.key} holds other content than records {o.first} to {o.last} of "
+            f"{s3.url_of(o.key)} holds other content than records {o.first} to {o.last} of "
             f"{o.topic}-{o.partition} ({difference}). Nothing was overwritten. Find out which program wrote it, move "
             "it away, then start the sink again."
         )

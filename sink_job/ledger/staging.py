@@ -108,10 +108,10 @@ class StagingReader:
         try:
             data = self._bytes(extent)
         except NotFound:
-            raise StagedDataLost(f"s3://{self._s3.bucket}/{extent.name} is missing") from None
+            raise StagedDataLost(f"{self._s3.url_of(extent.name)} is missing") from None
         if len(data) != extent.length or crc64nvme(data) != extent.crc:
             raise StagedDataLost(
-                f"s3://{self._s3.bucket}/{extent.name} was changed: bytes {extent.offset} to "
+                f"{self._s3.url_of(extent.name)} was changed: bytes {extent.offset} to "
                 f"{extent.offset + extent.length - 1} do not match their checksum"
             )
         return data

@@ -108,7 +108,7 @@ class Ledger:
     @property
     def url(self) -> str:
         """The URL of the ledger: `s3://bucket/root`."""
-        return f"s3://{self.s3.bucket}/{self.root}"
+        return f"{self.s3.url_of(self.root)}"
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class Ledger:
             if state:
                 return state
         raise ConfigurationError(
-            f"the ledger s3://{self.s3.bucket}/{self.root} has a gap: a record of the ledger was deleted. Restore the "
+            f"the ledger {self.s3.url_of(self.root)} has a gap: a record of the ledger was deleted. Restore the "
             "missing object below ledger/ (bucket versioning), or choose another sinkId and topicsDir; that sink "
             "starts at the offsets of its consumer group, or as spec.kafka.startingOffsets says."
         )
@@ -214,7 +214,7 @@ class Ledger:
         if stored != record:
             by = f" (attempt {stored.attempt}, epoch {stored.epoch})" if stored else ""
             raise LedgerFenced(
-                f"another driver has written record {record.number} of s3://{self.s3.bucket}/{self.root}{by}; this one "
+                f"another driver has written record {record.number} of {self.s3.url_of(self.root)}{by}; this one "
                 f"(epoch {record.epoch}) stops. Run one driver per sink, or give the second sink its own sinkId."
             )
 
@@ -236,7 +236,7 @@ class Ledger:
             record = self._stored(number)
             if record is None or record.attempt != self.attempt:
                 raise LedgerFenced(
-                    f"another driver has taken over the ledger s3://{self.s3.bucket}/{self.root} "
+                    f"another driver has taken over the ledger {self.s3.url_of(self.root)} "
                     f"(record {number}{_describe_writer(record)}); this one stops. "
                     "If this repeats, another deployment uses the same bucket, topicsDir and sinkId: stop one of the "
                     "two."
@@ -297,7 +297,7 @@ class Ledger:
         while end:
             if end not in by_end:
                 raise ConfigurationError(
-                    f"the published log s3://{self.s3.bucket}/{self.root}published/ has no file that ends at record "
+                    f"the published log {self.s3.url_of(self.root)}published/ has no file that ends at record "
                     f"{end}. Restore that object (an earlier version of it, or a backup)."
                 )
             start, key = by_end[end]
@@ -335,7 +335,7 @@ class Ledger:
         head = self.s3.head(self.root + record_name(number))
         if head is None:
             raise LedgerFenced(
-                f"record {number} of s3://{self.s3.bucket}/{self.root} was deleted: a newer driver has taken over "
+                f"record {number} of {self.s3.url_of(self.root)} was deleted: a newer driver has taken over "
                 "the ledger. This one stops."
             )
         return head.last_modified_ms

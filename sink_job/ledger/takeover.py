@@ -36,7 +36,7 @@ def take_over(ledger: Ledger, claim: Callable[[LedgerState], Record]) -> LedgerS
             return apply(state, record)
         state = ledger.load()
     raise LedgerFenced(
-        f"the ledger s3://{ledger.s3.bucket}/{ledger.root} could not be claimed: in each of {CLAIM_ATTEMPTS} attempts "
+        f"the ledger {ledger.s3.url_of(ledger.root)} could not be claimed: in each of {CLAIM_ATTEMPTS} attempts "
         "another driver appended a record first. Run one driver per sink."
     )
 

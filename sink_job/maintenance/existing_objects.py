@@ -85,7 +85,7 @@ def check_existing_objects(
     for o, start in uncovered_objects(generations, starts):
         if o.key in missing:
             raise ConfigurationError(
-                f"s3://{s3.bucket}/{o.key}, the object of offsets {o.first} to {o.last} of {o.topic_partition}, does "
+                f"{s3.url_of(o.key)}, the object of offsets {o.first} to {o.last} of {o.topic_partition}, does "
                 f"not exist: with a start at {start}, its records below {start} would be in no object. Nothing was "
                 f"changed. Start at {o.first} (to: Offsets), or restore the object and start after it"
             )
@@ -137,7 +137,7 @@ def _is_at_or_above(name: ObjectName, starts: Starts) -> bool:
 
 
 def _some(s3: S3Client, keys: Sequence[str]) -> str:
-    first = ", ".join(f"s3://{s3.bucket}/{key}" for key in keys[:MAX_REPORTED])
+    first = ", ".join(f"{s3.url_of(key)}" for key in keys[:MAX_REPORTED])
     return first + (" …" if len(keys) > MAX_REPORTED else "")
 
 

@@ -71,7 +71,7 @@ class OffsetResetter:
         ledger = self._access.ledger
         if not ledger.exists():
             raise ConfigurationError(
-                f"there is no ledger at s3://{self._access.s3.bucket}/{self._access.root}: this sink has not run, and "
+                f"there is no ledger at {self._access.s3.url_of(self._access.root)}: this sink has not run, and "
                 "has no offsets to reset. It will start at the offsets of its consumer group, or at "
                 "spec.kafka.startingOffsets if there are none"
             )

@@ -21,8 +21,9 @@ from sink_job.s3.objects import Head, Listed, PutResult
 from sink_job.s3.request_metrics import RequestMetrics, Usage
 from sink_job.s3.session import load_service_descriptions
 from sink_job.s3.settings import S3Settings
-from sink_job.s3.start_check import StoreAdvice, check_store
+from sink_job.s3.start_check import StoreAdvice, check_objects_bucket, check_store
 from sink_job.s3.store_probe import (
+    has_default_retention,
     lifecycle_warning,
     probe,
     probe_encryption,
@@ -52,8 +53,10 @@ __all__ = [
     "UploadedPart",
     "Usage",
     "Version",
+    "check_objects_bucket",
     "check_store",
     "connect",
+    "has_default_retention",
     "lifecycle_warning",
     "load_service_descriptions",
     "probe",

@@ -23,7 +23,7 @@ class BucketCalls:
 
     def check_access(self) -> None:
         """Checks that the bucket exists and can be listed. Raises ConfigurationError with the reason if not."""
-        self._list_one()
+        self._list_one(self._transport)
 
     def server_now_ms(self) -> int:
         """The store's current time, in ms since the epoch.
@@ -31,14 +31,14 @@ class BucketCalls:
         It is in whole seconds and can be up to two seconds late, because servers cache the `Date` header. If the store
         sends no `Date`, it is this host's time. To order events, compare `last_modified_ms` and `initiated_ms` instead.
         """
-        server_ms = date_ms(self._list_one())
+        server_ms = date_ms(self._list_one(self._transport))
         return int(time.time() * 1000) if server_ms is None else server_ms
 
-    def _list_one(self) -> Mapping[str, Any]:
-        """A listing of at most one object, below the prefix that a role may list."""
-        prefix = self._transport.settings.prefix
+    def _list_one(self, _transport: Transport) -> Mapping[str, Any]:
+        """A listing of at most one object of a bucket, below the prefix that a role may list."""
+        prefix = _transport.settings.prefix
         where: dict[str, Any] = {"Prefix": prefix} if prefix else {}
-        return self._transport.call("list_objects_v2", MaxKeys=1, **where)
+        return _transport.call("list_objects_v2", MaxKeys=1, **where)
 
     def clock_ms(self) -> int | None:
         """The store's current time in ms since the epoch, from the `Date` of its last answer and the time since then.

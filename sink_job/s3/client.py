@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sink_job.s3.ledger_transport import LedgerTransport
 from sink_job.s3.multipart import MultipartCalls
 from sink_job.s3.objects import ObjectCalls
 from sink_job.s3.request_metrics import RequestMetrics
@@ -21,14 +22,21 @@ __all__ = ["S3Client", "connect", "connected_by"]
 
 
 class S3Client(ObjectCalls, VersionCalls, MultipartCalls, TaggingCalls):
-    """The requests that the protocol needs, for one bucket. Each is retried with exponential backoff and jitter.
-    Thread-safe."""
+    """The requests that the protocol needs, for one bucket, or with `spec.s3.ledger` for two: the key decides
+    (`sink_job.s3.ledger_transport`). Each is retried with exponential backoff and jitter. Thread-safe."""
+
+    _ledger: "S3Client | None" = None
 
     def __init__(self, settings: S3Settings) -> None:
         """Sends no request. Raises ConfigurationError if there are no credentials, or no readable file of certificate
         authorities."""
         self.settings = settings
-        self._transport = Transport(settings)
+        place = settings.ledger
+        if place is None:
+            self._transport = Transport(settings)
+        else:
+            self._ledger = S3Client(place.settings)
+            self._transport = LedgerTransport(settings, place.folder, self._ledger._transport)
 
     def __repr__(self) -> str:
         return f"S3Client({self.url})"
@@ -42,6 +50,22 @@ class S3Client(ObjectCalls, VersionCalls, MultipartCalls, TaggingCalls):
     def url(self) -> str:
         """`s3://<bucket>`."""
         return self.settings.url
+
+    def url_of(self, key: str) -> str:
+        """`s3://<bucket>/<key>`, with the bucket in which this key is."""
+        return self.settings.url_of(key)
+
+    @property
+    def of_ledger(self) -> "S3Client":
+        """The client of the bucket with ledger and staging: this one, unless they are in another place."""
+        return self._ledger or self
+
+    def check_access(self) -> None:
+        """Checks that the bucket, and that of the ledger, exist and can be listed. Raises ConfigurationError with the
+        reason if not."""
+        super().check_access()
+        if self._ledger is not None:
+            self._ledger.check_access()
 
     @property
     def meter(self) -> RequestMetrics:

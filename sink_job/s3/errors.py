@@ -136,6 +136,9 @@ _TRANSIENT: Final = frozenset(
     )
 )
 
+IN_OBJECTS: Final = "spec.s3"
+"""The section of the manifest with the bucket that the messages name."""
+
 EXPIRED: Final = frozenset(("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"))
 """Retried, because the token is renewed: by the client (of a role), or by another process (of a Secret)."""
 
@@ -268,6 +271,15 @@ def _unanswered(error: boto.BotoCoreError) -> S3Failure:
 def _tls_reason(text: str) -> str:
     """OpenSSL's own message, without the text that three layers add to it."""
     return text[text.rindex("certificate verify failed") :].split(" (_ssl", 1)[0]
+
+
+def in_section(text: str, section: str, *, own_credentials: bool) -> str:
+    """The text of a failure of a request to the bucket of `section` of the manifest, whose fields it names.
+    `own_credentials`: the section has credentials."""
+    moved = ("bucket", "credentials") if own_credentials else ("bucket",)
+    for name in moved:
+        text = text.replace(f"{IN_OBJECTS}.{name}", f"{section}.{name}")
+    return f"{text}. This is the bucket of {section}"
 
 
 def translate(failure: S3Failure, *, doing: str, bucket: str, key: str | None, tried_for_s: float = 0.0) -> SinkError:

@@ -150,7 +150,7 @@ class MultipartCalls:
         try:
             self._transport.call("head_object", key=key)
         except NotFound:
-            where = f"{self._transport.settings.url}/{key}"
+            where = self._transport.settings.url_of(key)
             raise NoSuchUpload(
                 f"{where}: the store reported success for a repeated completion, but no object exists", key
             ) from None

@@ -16,6 +16,7 @@ from sink_job.s3 import checksums
 from sink_job.s3.bucket import BucketCalls, millis
 from sink_job.s3.errors import ChecksumMismatch, NotFound
 from sink_job.s3.request_body import Body, ChunkedBody
+from sink_job.s3.transport import Transport
 
 __all__ = ["Head", "Listed", "ObjectCalls", "PutResult"]
 
@@ -128,7 +129,7 @@ class ObjectCalls(BucketCalls):
         """
         head = self.head(key)
         if head is None:
-            raise NotFound(f"{self._transport.settings.url}/{key}: no such object", key, "NoSuchKey")
+            raise NotFound(f"{self._transport.settings.url_of(key)}: no such object", key, "NoSuchKey")
         crc = 0
         for start in range(0, head.size, step):
             chunk = self.get_range(key, start, min(step, head.size - start), etag=head.etag)
@@ -136,9 +137,9 @@ class ObjectCalls(BucketCalls):
             yield chunk
         if head.crc64nvme not in (None, crc):
             raise ChecksumMismatch(
-                f"{self._transport.settings.url}/{key}: the CRC64NVME of the downloaded bytes is {checksums.b64(crc)}, "
-                f"the store reports {checksums.b64(head.crc64nvme or 0)}. Try again; if it repeats, the stored object "
-                "is damaged.",
+                f"{self._transport.settings.url_of(key)}: the CRC64NVME of the downloaded bytes is "
+                f"{checksums.b64(crc)}, the store reports {checksums.b64(head.crc64nvme or 0)}. Try again; "
+                "if it repeats, the stored object is damaged.",
                 key,
             )
 
@@ -147,7 +148,7 @@ class ObjectCalls(BucketCalls):
         try:
             answer = self._transport.call("head_object", key=key, ChecksumMode="ENABLED")
         except (NotFound, AccessDenied) as error:
-            self.check_access()  # the answer to a HEAD has no error code: check the bucket and the credentials
+            self._list_one(self._transport.for_key(key))  # a HEAD has no error code: check bucket and credentials
             if isinstance(error, NotFound):
                 return None
             raise
@@ -198,18 +199,21 @@ class ObjectCalls(BucketCalls):
 
     def delete(self, keys: Iterable[str]) -> None:
         """Deletes objects. A key without an object is no error."""
-        remaining = list(keys)
-        for start in range(0, len(remaining), _BATCH):
-            self._delete(remaining[start : start + _BATCH])
+        by_bucket: dict[Transport, list[str]] = {}
+        for key in keys:
+            by_bucket.setdefault(self._transport.for_key(key), []).append(key)
+        for transport, remaining in by_bucket.items():
+            for start in range(0, len(remaining), _BATCH):
+                self._delete(transport, remaining[start : start + _BATCH])
 
-    def _delete(self, keys: Sequence[str]) -> None:
+    def _delete(self, _transport: Transport, keys: Sequence[str]) -> None:
         objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
 
         def attempt(again: bool) -> None:
-            answer = self._transport.once("delete_objects", key=None, again=again, Delete=objects)
+            answer = _transport.once("delete_objects", key=None, again=again, Delete=objects)
             for failed in answer.get("Errors", ()):
                 if failed.get("Code") != "NoSuchKey":
                     message = f"{failed['Key']}: {failed.get('Message', '')}"
                     raise ClientError({"Error": {"Code": failed.get("Code", ""), "Message": message}}, "DeleteObjects")
 
-        self._transport.persist("delete_objects", None, attempt)
+        _transport.persist("delete_objects", None, attempt)

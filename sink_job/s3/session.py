@@ -43,7 +43,7 @@ def new_session(settings: S3Settings) -> Any:
     if through:  # also for the requests of botocore's own providers
         session.set_default_client_config(Config(**through))
     if settings.credentials_dir is not None:
-        use_provider(session, DirectoryProvider(settings.credentials_dir))
+        use_provider(session, DirectoryProvider(settings.credentials_dir, f"{settings.section}.credentials"))
     if settings.role is not None:
         session, source = _session(), session
         config = Config(

@@ -5,7 +5,7 @@ credentials and certificates are referenced by the paths of their mounts.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # tasks unpickle settings without loading the spec's models
     from sink_job.api.sections.job_sections import S3Spec
     from sink_job.api.spec import ObjectSettings, Spec
 
-__all__ = ["S3Settings"]
+__all__ = ["LedgerBucket", "S3Settings"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,7 @@ class S3Settings:
     `customer_keys`: files with the keys of SSE-C, the current one first.
     `every_request`: parameters of each request that has them. `accelerate`, `dual_stack`: endpoints of AWS.
     `anonymous`: requests have no signature.
+    `ledger`: the bucket of ledger and staging, if it is not this one. `section`: of the manifest, for errors.
     `connect_timeout_s`, `read_timeout_s`: maximum time without a response on a connection, not of a whole request.
     """
 
@@ -67,6 +68,8 @@ class S3Settings:
     accelerate: bool = False
     dual_stack: bool = False
     anonymous: bool = False
+    ledger: "LedgerBucket | None" = None
+    section: str = "spec.s3"
     connect_timeout_s: float = 10.0
     read_timeout_s: float = 60.0
     max_connections: int = 32
@@ -83,7 +86,8 @@ class S3Settings:
         """
         s3 = spec.s3
         prefixes = _prefixes(spec)
-        return cls(
+        with_ledger = _shared_ledger(s3)
+        found = cls(
             bucket=s3.bucket,
             region=s3.region,
             endpoint=s3.endpoint,
@@ -98,9 +102,9 @@ class S3Settings:
             if s3.assume_role is None
             else AssumedRole.of(
                 s3.assume_role,
-                read_policy(s3.assume_role.arn, s3.bucket)
+                read_policy(s3.assume_role.arn, s3.bucket, with_ledger)
                 if reads_only
-                else session_policy(s3.assume_role.arn, s3.bucket, prefixes, _actions(s3)),
+                else session_policy(s3.assume_role.arn, s3.bucket, prefixes, _actions(s3), ledger=with_ledger),
             ),
             proxy=_proxy(spec, secret_dirs),
             attributes=_attributes(s3),
@@ -117,11 +121,62 @@ class S3Settings:
             retry=RetryPolicy(max_elapsed_s=s3.retry_for / 1000),
             prefix="" if s3.assume_role is None else prefixes[0],
         )
+        return found if s3.ledger is None else replace(found, ledger=_ledger_bucket(found, s3, secret_dirs))
 
     @property
     def url(self) -> str:
         """`s3://<bucket>`, as in messages and reports."""
         return f"s3://{self.bucket}"
+
+    def url_of(self, key: str) -> str:
+        """`s3://<bucket>/<key>`, with the bucket in which this key is."""
+        if self.ledger is not None and key.startswith(self.ledger.folder):
+            return f"{self.ledger.settings.url}/{key}"
+        return f"{self.url}/{key}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerBucket:
+    """Another place for ledger and staging. `settings`: of its bucket. `front`: what its keys begin with before those
+    that they would have in the objects' bucket. `folder`: what the keys of all ledgers of the topicsDir begin with."""
+
+    settings: S3Settings
+    front: str
+    folder: str
+
+
+def _ledger_folder(spec: "S3Spec") -> str:
+    from sink_job.api.spec import ledger_folder
+
+    return f"{spec.ledger_front}{ledger_folder(spec.topics_dir, '')}"
+
+
+def _shared_ledger(spec: "S3Spec") -> tuple[str, str] | None:
+    """Bucket and prefix of a ledger in another place that has the role of the objects' bucket."""
+    if spec.ledger is None or spec.ledger.credentials is not None:
+        return None
+    return spec.ledger.bucket, _ledger_folder(spec)
+
+
+def _ledger_bucket(objects: S3Settings, spec: "S3Spec", secret_dirs: Mapping[str, Path]) -> LedgerBucket:
+    """The ledger's bucket: as the objects' bucket, without what concerns objects or that bucket alone."""
+    assert spec.ledger is not None
+    credentials, folder = spec.ledger.credentials, _ledger_folder(spec)
+    settings = replace(
+        objects,
+        bucket=spec.ledger.bucket,
+        prefix=folder,
+        attributes=(),
+        lock=None,
+        offset_tags=False,
+        every_request=tuple(each for each in objects.every_request if each[0] != "ExpectedBucketOwner"),
+        accelerate=False,
+        section="spec.s3.ledger",
+    )
+    if credentials is not None:
+        directory = _directory(credentials.secret, "ledger.credentials", secret_dirs)
+        settings = replace(settings, credentials_dir=directory, role=None, anonymous=False)
+    return LedgerBucket(settings=settings, front=spec.ledger_front, folder=folder)
 
 
 def _proxy(spec: "Spec", secret_dirs: Mapping[str, Path]) -> ProxySettings | None:

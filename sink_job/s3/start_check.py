@@ -6,7 +6,14 @@ import logging
 from dataclasses import dataclass
 
 from sink_job.s3.client import S3Client
-from sink_job.s3.store_probe import lifecycle_warning, probe, probe_encryption, probe_object_lock
+from sink_job.s3.store_probe import (
+    has_default_retention,
+    lifecycle_warning,
+    probe,
+    probe_encryption,
+    probe_existing,
+    probe_object_lock,
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,17 @@ def check_store(s3: S3Client, root: str, *, object_lock: bool, encryption: bool)
     probe(s3, root)
     if encryption:
         probe_encryption(s3, root)
-    warning = lifecycle_warning(s3, root)
-    if warning:
-        found.append(StoreAdvice(logging.WARNING, warning))
-    return found
+    return [*found, *_warning(lifecycle_warning(s3.of_ledger, root))]
+
+
+def check_objects_bucket(s3: S3Client, home: str, *, encryption: bool) -> list[StoreAdvice]:
+    """As `check_store`, for the objects' bucket of a sink whose ledger is in another place. `home`: the folder with the
+    sink's ownership file, which must exist. The bucket may lock whatever is written, so nothing is."""
+    probe_existing(s3, f"{home}owner.json")
+    if encryption and not has_default_retention(s3):
+        probe_encryption(s3, home)
+    return _warning(lifecycle_warning(s3, home, has_ledger=False))
+
+
+def _warning(text: str | None) -> list[StoreAdvice]:
+    return [StoreAdvice(logging.WARNING, text)] if text else []

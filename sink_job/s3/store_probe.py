@@ -6,12 +6,21 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sink_job.api.errors import ConfigurationError, SinkError, UnsupportedStore
+from sink_job.api.errors import AccessDenied, ConfigurationError, SinkError, UnsupportedStore
 from sink_job.s3.client import S3Client
 from sink_job.s3.errors import NoSuchUpload, PreconditionFailed
 from sink_job.s3.objects import CUSTOMER
 
-__all__ = ["advice", "lifecycle_warning", "probe", "probe_encryption", "probe_object_lock", "probe_replacement"]
+__all__ = [
+    "advice",
+    "has_default_retention",
+    "lifecycle_warning",
+    "probe",
+    "probe_encryption",
+    "probe_existing",
+    "probe_object_lock",
+    "probe_replacement",
+]
 
 _ABORT = "AbortIncompleteMultipartUpload"
 _OTHER_ETAG = '"00000000000000000000000000000000"'
@@ -91,6 +100,45 @@ def probe_encryption(s3: S3Client, prefix: str) -> None:
         s3.delete(keys)
 
 
+def has_default_retention(s3: S3Client) -> bool:
+    """Whether the objects' bucket locks all that is written, or does not say so."""
+    try:
+        return bool(s3.bucket_lock().default)
+    except UnsupportedStore:
+        return False
+    except ConfigurationError:
+        return True
+
+
+def probe_existing(s3: S3Client, key: str) -> None:
+    """Checks that the store rejects a conditional completion over the object `key`. It leaves nothing behind: the
+    bucket may lock what is written. The upload has the bytes of the object, so that a store that ignores the condition
+    changes none.
+
+    Raises UnsupportedStore for a store that overwrites, NotFound, and the errors of the store.
+    """
+    for remaining in reversed(range(PROBES)):
+        try:
+            _complete_over(s3, key, s3.get(key))
+            break
+        except NoSuchUpload:  # another driver has removed it
+            if not remaining:
+                raise
+
+
+def _complete_over(s3: S3Client, key: str, content: bytes) -> None:
+    upload_id = s3.create_upload(key)
+    try:
+        parts = [s3.upload_part(key, upload_id, 1, content)]
+        _check_rejected(s3, "completed upload", lambda: s3.complete(key, upload_id, parts))
+    except AccessDenied:
+        if not has_default_retention(s3):
+            raise
+        _log.info("%s: the store replaces no locked object, so conditional completions were not checked", s3.url)
+    finally:
+        s3.abort(key, upload_id)
+
+
 def probe_replacement(s3: S3Client, prefix: str) -> None:
     """Checks below `prefix` that the store rejects a completion over an object with another ETag than `If-Match` names.
 
@@ -118,11 +166,20 @@ def probe_replacement(s3: S3Client, prefix: str) -> None:
 
 
 def probe_object_lock(s3: S3Client, *, is_required: bool) -> str | None:
-    """Checks that the bucket has no default retention, which would lock the ledger and staging objects, too, and with
-    `is_required` that it has Object Lock.
+    """Checks that the bucket of the ledger has no default retention, which would lock the ledger and staging objects,
+    too, and with `is_required` that the objects' bucket has Object Lock.
 
-    Returns advice if that cannot be read. Raises ConfigurationError if the bucket is not suitable.
+    Returns advice if that cannot be read. Raises ConfigurationError if a bucket is not suitable.
     """
+    ledger = s3.of_ledger
+    if ledger is s3:
+        return _probe_lock(s3, is_required=is_required)
+    found = [_probe_lock(ledger), _probe_lock(s3, is_required=True, has_ledger=False) if is_required else None]
+    return "\n".join(filter(None, found)) or None
+
+
+def _probe_lock(s3: S3Client, *, is_required: bool = False, has_ledger: bool = True) -> str | None:
+    """`probe_object_lock` for one bucket."""
     try:
         found = s3.bucket_lock()
     except UnsupportedStore:  # it has no Object Lock
@@ -135,12 +192,13 @@ def probe_object_lock(s3: S3Client, *, is_required: bool) -> str | None:
             "s3:GetBucketObjectLockConfiguration, or the store has no Object Lock). Make sure that there is none: it "
             "would lock the ledger and staging objects, too"
         )
-    if found.default:
+    if found.default and has_ledger:
         raise ConfigurationError(
             f"{s3.url}: the bucket has a default retention ({found.default}). It would lock the ledger and staging "
             "objects, too, and each deleted version of them would remain until its end. Remove the default (aws s3api "
             f"put-object-lock-configuration --bucket {s3.bucket} --object-lock-configuration "
-            "ObjectLockEnabled=Enabled), and set spec.s3.objectLock, which locks objects alone; or use another bucket"
+            "ObjectLockEnabled=Enabled), and set spec.s3.objectLock, which locks objects alone; or put "
+            "ledger and staging into another bucket (spec.s3.ledger)"
         )
     if is_required and not found.is_enabled:
         raise ConfigurationError(
@@ -168,22 +226,23 @@ def _check_rejected(s3: S3Client, what: str, call: Callable[[], object]) -> None
         )
 
 
-def lifecycle_warning(s3: S3Client, prefix: str) -> str | None:
-    """Advice on the bucket's lifecycle rules for keys below `prefix`, one line each.
+def lifecycle_warning(s3: S3Client, prefix: str, *, has_ledger: bool = True) -> str | None:
+    """Advice on the bucket's lifecycle rules for keys below `prefix`, one line each. `has_ledger`: the ledger is among
+    them.
 
     None if there is no advice, or if the rules cannot be read.
     """
     try:
-        lines = advice(s3.lifecycle_rules(), prefix, versioned=s3.keeps_versions())
+        lines = advice(s3.lifecycle_rules(), prefix, versioned=s3.keeps_versions(), has_ledger=has_ledger)
     except SinkError as error:
         _log.info("the bucket's lifecycle rules cannot be read, so they are not checked (%s)", error.reason)
         return None
     return "\n".join(f"{s3.url}: {line}" for line in lines) or None
 
 
-def advice(rules: Sequence[Mapping[str, Any]], prefix: str, *, versioned: bool) -> list[str]:
+def advice(rules: Sequence[Mapping[str, Any]], prefix: str, *, versioned: bool, has_ledger: bool = True) -> list[str]:
     """Advice on lifecycle `rules`, in the form of S3's API, for keys below `prefix`, one line each. `versioned`:
-    versioning is enabled for the bucket."""
+    versioning is enabled for the bucket. `has_ledger`: the ledger is among the keys."""
     applicable = [rule for rule in rules if rule.get("Status") == "Enabled" and _covers(rule, prefix)]
     days = [rule[_ABORT].get("DaysAfterInitiation", 0) for rule in applicable if _ABORT in rule]
     lines = []
@@ -198,6 +257,8 @@ def advice(rules: Sequence[Mapping[str, Any]], prefix: str, *, versioned: bool) 
             f"longer, or the sink is stopped for longer, the sink must read its records again: use {_FEW_DAYS} days or "
             "more"
         )
+    if not has_ledger:
+        return lines
     if any("Expiration" in rule and "ExpiredObjectDeleteMarker" not in rule["Expiration"] for rule in applicable):
         lines.append(
             f"a lifecycle rule expires objects below {prefix!r}, including the ledger in '{prefix}_s3sink/'. A sink "

@@ -22,7 +22,7 @@ from sink_job.api.errors import SecretNotFound
 from sink_job.api.version import package_version
 from sink_job.s3.access.assumed_role import RoleCredentials
 from sink_job.s3.customer_keys import ANOTHER_KEY, NO_KEY, CustomerKeys, is_other_key
-from sink_job.s3.errors import EXPIRED, FailureAction, S3Failure, failure_of, translate
+from sink_job.s3.errors import EXPIRED, IN_OBJECTS, FailureAction, S3Failure, failure_of, in_section, translate
 from sink_job.s3.proxy import proxies
 from sink_job.s3.request_body import ChunkedBody
 from sink_job.s3.request_metrics import RequestMetrics
@@ -52,6 +52,10 @@ class Transport:
         self._cancelled = threading.Event()
         self._date: tuple[str, float] | None = None
         self._client.meta.events.register("after-call.s3", self._keep_date)
+
+    def for_key(self, key: str) -> "Transport":
+        """The transport of the bucket with `key`, or with the keys that begin with it."""
+        return self
 
     def cancel_retries(self) -> None:
         """Cancels the retries in progress and all later ones: a failed request raises at once. For the shutdown of the
@@ -185,6 +189,9 @@ class Transport:
 
     def _error(self, failure: S3Failure, operation: str, key: str | None, tried_for_s: float) -> Exception:
         doing = self._names[operation]
+        if self.settings.section != IN_OBJECTS and failure.kind is FailureAction.CONFIGURATION:
+            has_own = self.settings.credentials_dir is not None and self.settings.role is None
+            failure = replace(failure, text=in_section(failure.text, self.settings.section, own_credentials=has_own))
         if self.settings.customer_keys and failure.kind is FailureAction.CONFIGURATION:
             failure = replace(failure, text=f"{failure.text}; {ANOTHER_KEY}")
         elif doing == "HeadObject" and failure.code == "400":

@@ -180,7 +180,7 @@ class ObjectFile(io.RawIOBase):
         if self._head is None:
             self._head = self._s3.head(self._key)
         if self._head is None:
-            raise NotFound(f"s3://{self._s3.bucket}/{self._key}: no such object", self._key, "NoSuchKey")
+            raise NotFound(f"{self._s3.url_of(self._key)}: no such object", self._key, "NoSuchKey")
         return self._head
 
     def read(self, size: int = -1) -> bytes:

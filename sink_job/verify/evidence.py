@@ -19,8 +19,9 @@ from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.engine.kafka_admin import KafkaAdmin, TopicInfo, describe_topics
 from sink_job.engine.thread_pools import pool
+from sink_job.ledger.first_claim.ledger_place import ledger_root
 from sink_job.ledger.generations import generation_metadata
-from sink_job.ledger.ownership import claims_prefix, ledger_root
+from sink_job.ledger.ownership import claims_prefix
 from sink_job.ledger.state import ClosedObject, KafkaIdentity, LedgerState
 from sink_job.ledger.store import Ledger, published_times
 from sink_job.s3 import S3Client
@@ -93,15 +94,16 @@ class _EvidenceReader:
         self.admin = admin
         self.report = report
         self.removed_before = removed_before
-        self.ledger = Ledger(s3, ledger_root(sink.spec.s3.topics_dir, sink.sink_id), "verify")
+        self.ledger = Ledger(s3, ledger_root(s3, sink.spec.s3.topics_dir, sink.sink_id), "verify")
 
     def read(self) -> Evidence:
         with pool(THREADS, "s3sink-verify") as threads:
             state = self.ledger.load()
             if not state.number:
                 raise ConfigurationError(
-                    f"there is no ledger below s3://{self.s3.bucket}/{self.ledger.root}: sink {self.sink.sink_id} has "
-                    "not written anything yet, or spec.s3.topicsDir or spec.sinkId was changed. Check both"
+                    f"there is no ledger below {self.s3.url_of(self.ledger.root)}: sink {self.sink.sink_id} has "
+                    "not written anything yet, or spec.s3.topicsDir, spec.s3.ledger or spec.sinkId was changed. Check "
+                    "them"
                 )
             group = self.admin.group_offsets(
                 self.sink.group_id, _partitions(state), metadata=generation_metadata(state.generation)

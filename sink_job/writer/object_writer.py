@@ -117,7 +117,7 @@ class ObjectWriter:
         Raises StagedDataLost for an object whose bytes were discarded after a data loss.
         """
         if previous and previous.size and not previous.parts and not previous.staged:
-            raise StagedDataLost(f"the bytes of s3://{uploads.s3.bucket}/{key} were discarded")
+            raise StagedDataLost(f"the bytes of {uploads.s3.url_of(key)} were discarded")
         self.key = key
         self.offsets = previous.offsets if previous else OffsetChecksum()
         self.rows: AppendedRows | DeadLetterSources = rows or AppendedRows()

@@ -14,7 +14,8 @@ from devtools.s3 import S3Server
 from devtools.sink_process import SinkCommand, local_spec, manifest
 from devtools.topics import Topics
 from sink_job.api.parser import load_sink
-from sink_job.ledger.ownership import Owner, ledger_root
+from sink_job.ledger.first_claim.ledger_place import ledger_root
+from sink_job.ledger.ownership import Owner
 from sink_job.ledger.session import LedgerAccess, LedgerSession
 from sink_job.s3 import connect
 from tests.support.sink_fixture import SinkFixture
@@ -52,7 +53,7 @@ def claimed(
     )
     command = sink_of(manifest("imports", spec))
     sink = load_sink(command.path.read_text())
-    root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
+    root = ledger_root(connect(sink_fixture.settings), sink.spec.s3.topics_dir, sink.sink_id)
     owner = Owner("test", sink.namespace, sink.name, sink.sink_id)
     access = LedgerAccess(
         s3=connect(sink_fixture.settings), root=root, owner=owner, attempt=uuid.uuid4().hex, clock=lambda: CLOCK_MS

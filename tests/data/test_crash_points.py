@@ -9,7 +9,7 @@ request. Then the sink starts again without faults.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ def undisturbed(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Undis
 
 def through(sink_fixture: SinkFixture, proxy: FaultProxy) -> SinkFixture:
     """The same sink behind the proxy."""
-    return replace(sink_fixture, settings=replace(sink_fixture.settings, endpoint=proxy.endpoint))
+    return sink_fixture.through(proxy)
 
 
 def expect_same(sink_fixture: SinkFixture, undisturbed: Undisturbed) -> None:

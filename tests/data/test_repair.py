@@ -24,7 +24,7 @@ from sink_job.maintenance.repair.kafka_source import KafkaReader, KafkaSource
 from sink_job.maintenance.repair.repairer import Repairer, RepairRequest
 from sink_job.maintenance.repair.results import RepairOutcome, RepairReport, Source
 from tests.support.schema_log import SchemaLog, run, seed, settings
-from tests.support.sink_fixture import SinkFixture, manifest
+from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, InlineEngine, SyntheticLog, sink_of_text
 from tests.support.verify_sink import CAUGHT_UP, ROOT, deep, evidence, findings
 
@@ -84,7 +84,7 @@ def repair(
     def accept_loss(lost: Sequence[Suspect]) -> AcceptedLosses:
         return accept_losses(fixture.ledger_access(), source.evidence.current.state.generation, lost)
 
-    spec = sink_of_text(manifest(fixture.bucket, fixture.endpoint, **given))
+    spec = sink_of_text(fixture.manifest(**given))
     source = KafkaSource(
         s3=fixture.s3,
         settings=fixture.settings,

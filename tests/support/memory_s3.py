@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from sink_job.s3 import (
     Head,
@@ -15,6 +16,8 @@ from sink_job.s3 import (
     PreconditionFailed,
     PutResult,
     RequestMetrics,
+    S3Client,
+    S3Settings,
     Upload,
     UploadedPart,
     Version,
@@ -52,6 +55,14 @@ class MemoryS3:
 
     bucket = "archive"
     url = "s3://archive"
+    settings = S3Settings(bucket="archive")
+
+    @property
+    def of_ledger(self) -> MemoryS3:
+        return self
+
+    def url_of(self, key: str) -> str:
+        return self.settings.url_of(key)
 
     def __init__(self) -> None:
         self.meter = RequestMetrics()
@@ -228,3 +239,8 @@ class MemoryS3:
 
 def _etag(body: bytes) -> str:
     return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
+
+
+def as_client(memory: MemoryS3) -> S3Client:
+    """The bucket with the type of a client."""
+    return cast("S3Client", memory)

@@ -19,11 +19,12 @@ from sink_job.coordinator import coordinator
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
-from sink_job.ledger.ownership import Owner, ledger_root
+from sink_job.ledger.first_claim.ledger_place import ledger_root
+from sink_job.ledger.ownership import Owner
 from sink_job.ledger.session import LedgerAccess
 from sink_job.s3 import start_check
 from sink_job.writer import task_attempt
-from tests.support.memory_s3 import MemoryS3
+from tests.support.memory_s3 import MemoryS3, as_client
 from tests.support.sink_fixture import manifest
 from tests.support.synthetic_log import CLOCK_MS, FileConsumerGroup, InlineEngine, SyntheticLog
 
@@ -53,9 +54,9 @@ class MemorySinkFixture:
         self.group = folder / "group.json"
         for module in (coordinator, task_attempt):
             monkeypatch.setattr(module, "connect", lambda settings: self.s3)
-        monkeypatch.setattr(start_check, "lifecycle_warning", lambda s3, root: None)
+        monkeypatch.setattr(start_check, "lifecycle_warning", lambda s3, root, **_: None)
         self.sink = _default_sink()
-        self.root = ledger_root(self.sink.spec.s3.topics_dir, self.sink.sink_id)
+        self.root = ledger_root(as_client(self.s3), self.sink.spec.s3.topics_dir, self.sink.sink_id)
         self.owner = Owner("function", self.sink.namespace, self.sink.name, self.sink.sink_id)
 
     def driver(self, log: SyntheticLog, *, goal: StopCondition = PUBLISH_ALL, **context: Any) -> Coordinator:

@@ -22,7 +22,8 @@ from sink_job.api.report import ResetReport
 from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.coordinator import Coordinator
-from sink_job.ledger.ownership import Owner, ledger_root
+from sink_job.ledger.first_claim.ledger_place import ledger_root
+from sink_job.ledger.ownership import Owner
 from sink_job.ledger.session import LedgerAccess
 from sink_job.maintenance.discard_open import DiscardReport, discard_open
 from sink_job.maintenance.offset_reset import OffsetResetter
@@ -56,6 +57,7 @@ def manifest(bucket: str, endpoint: str, **given: Any) -> str:
             "pathStyle": True,
             "partSize": given.get("part_size", "5Mi"),
             "equalParts": given.get("equal_parts", False),
+            **({"ledger": given["ledger"]} if given.get("ledger") else {}),
         },
         "errors": given.get("errors", {}),
         **given.get("spec", {}),
@@ -81,6 +83,31 @@ class SinkFixture:
         secret.mkdir()
         return cls(folder, loopback_settings(endpoint, bucket, credentials_secret(secret)))
 
+    def with_ledger_in(self, bucket: str, prefix: str | None = None, keys: Path | None = None) -> SinkFixture:
+        """The same sink with the ledger in this bucket. `keys`: directory with the keys of a user."""
+        ledger = {"bucket": bucket, "prefix": prefix, "credentials": None if keys is None else {"secret": "ledger"}}
+        spec = sink_of_text(manifest(self.bucket, self.endpoint, flush_size=1, ledger=ledger)).spec
+        of_spec = S3Settings.of(spec, {} if keys is None else {"ledger": keys}).ledger
+        assert of_spec is not None
+        own = replace(of_spec.settings, retry=self.settings.retry, endpoint=self.endpoint)
+        if keys is None:
+            own = replace(own, credentials_dir=self.settings.credentials_dir)
+        return replace(self, settings=replace(self.settings, ledger=replace(of_spec, settings=own)))
+
+    def with_other_ledger_bucket(self, prefix: str | None = None) -> SinkFixture:
+        """The same sink with the ledger in a new bucket."""
+        bucket = f"l-{uuid.uuid4().hex[:12]}"
+        s3_client(self.endpoint).create_bucket(Bucket=bucket)
+        return self.with_ledger_in(bucket, prefix)
+
+    def manifest(self, **given: Any) -> str:
+        """The manifest of the sink with these settings."""
+        place = self.settings.ledger
+        if place is not None:
+            prefix = place.front.removesuffix(f"{self.bucket}/").rstrip("/") or None
+            given = {"ledger": {"bucket": place.settings.bucket, "prefix": prefix}, **given}
+        return manifest(self.bucket, self.endpoint, **given)
+
     def sibling(self) -> SinkFixture:
         """Another bucket on the same server."""
         folder = self.folder / "sibling"
@@ -89,7 +116,10 @@ class SinkFixture:
 
     def through(self, proxy: FaultProxy) -> SinkFixture:
         """The same bucket behind the proxy."""
-        return replace(self, settings=replace(self.settings, endpoint=proxy.endpoint))
+        ledger = self.settings.ledger
+        if ledger is not None:
+            ledger = replace(ledger, settings=replace(ledger.settings, endpoint=proxy.endpoint))
+        return replace(self, settings=replace(self.settings, endpoint=proxy.endpoint, ledger=ledger))
 
     @property
     def endpoint(self) -> str:
@@ -109,7 +139,7 @@ class SinkFixture:
     def driver(self, log: SyntheticLog, goal: StopCondition, **given: Any) -> Coordinator:
         context = given.pop("context", None)
         clock = given.pop("clock", None)
-        text = manifest(self.bucket, self.endpoint, **given)
+        text = self.manifest(**given)
         return new_coordinator(
             text, log, self.settings, self.folder / "group.json", goal=goal, context=context, clock=clock
         )
@@ -119,8 +149,8 @@ class SinkFixture:
 
     def ledger_access(self, **given: Any) -> LedgerAccess:
         """The access of a command to this sink's ledger."""
-        sink = sink_of_text(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
-        root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
+        sink = sink_of_text(self.manifest(**{"flush_size": 10, **given}))
+        root = ledger_root(self.s3, sink.spec.s3.topics_dir, sink.sink_id)
         owner = Owner("function", sink.namespace, sink.name, sink.sink_id)
         clock, store_clock = given.get("clock") or (lambda: CLOCK_MS), given.get("store_clock") or (lambda: None)
         attempt = uuid.uuid4().hex
@@ -137,13 +167,13 @@ class SinkFixture:
         reset |= {"partitions": at} if at else {}
         reset |= {"timestamp": given.pop("timestamp")} if "timestamp" in given else {}
         request = OffsetResetSpec.model_validate(reset)
-        sink = sink_of_text(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
+        sink = sink_of_text(self.manifest(**{"flush_size": 10, **given}))
         admin = FileConsumerGroup(log, self.folder / "group.json")
         return OffsetResetter(sink, self.ledger_access(**given), admin, request).run()
 
     def verify(self, log: SyntheticLog, **given: Any) -> list[PartitionResult]:
         """`s3sink verify`."""
-        sink = sink_of_text(manifest(self.bucket, self.endpoint, **{"flush_size": 10, **given}))
+        sink = sink_of_text(self.manifest(**{"flush_size": 10, **given}))
         return collect_evidence(sink, self.s3, FileConsumerGroup(log, self.folder / "group.json")).results()
 
     def start(self, log: SyntheticLog, goal: StopCondition, **given: Any) -> ForkedDriver:
@@ -155,6 +185,15 @@ class SinkFixture:
     def keys(self) -> list[str]:
         """The visible objects."""
         return [listed.key for listed in self.s3.list("") if "/_s3sink/" not in listed.key]
+
+    def internal_keys(self) -> list[str]:
+        """The keys in the folders of ledgers, of both buckets."""
+        clients = dict.fromkeys((self.s3, self.s3.of_ledger)) if self._has_two_buckets else (self.s3,)
+        return [listed.key for client in clients for listed in client.list("") if "/_s3sink/" in listed.key]
+
+    @property
+    def _has_two_buckets(self) -> bool:
+        return self.s3.of_ledger.bucket != self.bucket
 
     def content(self, key: str) -> bytes:
         return self.s3.get(key)
@@ -177,13 +216,14 @@ class SinkFixture:
 
     def records(self) -> list[int]:
         """The numbers of the records in the ledger."""
-        return [int(listed.key.rsplit("/", 1)[1][:20]) for listed in self.s3.list("") if "/ledger/" in listed.key]
+        return [int(key.rsplit("/", 1)[1][:20]) for key in self.internal_keys() if "/ledger/" in key]
 
     def orphans(self) -> list[str]:
         """The keys of unfinished uploads, staging objects and probe files."""
         uploads = [upload.key for upload in self.s3.list_uploads("")]
-        kept = [listed.key for listed in self.s3.list("")]
-        return uploads + [key for key in kept if "/staging/" in key or "/probe/" in key]
+        if self._has_two_buckets:
+            uploads += [upload.key for upload in self.s3.of_ledger.list_uploads("")]
+        return uploads + [key for key in self.internal_keys() if "/staging/" in key or "/probe/" in key]
 
     def orphans_after(self, goal: StopCondition, log: SyntheticLog, given: Mapping[str, Any]) -> list[str]:
         """The orphans after the clean-up of another driver.
@@ -210,7 +250,7 @@ class SinkFixture:
             self.s3.abort(upload.key, upload.upload_id)
 
     def delete_staging(self) -> None:
-        self.s3.delete([listed.key for listed in self.s3.list("") if "/staging/" in listed.key])
+        self.s3.delete([key for key in self.internal_keys() if "/staging/" in key])
 
 
 class TickingClock:

@@ -15,7 +15,7 @@ from sink_job.ledger.store import AuditEntry, Ledger
 from sink_job.verify.compare_job import CompareContext, compare
 from sink_job.verify.evidence import Evidence, collect_evidence
 from sink_job.verify.results import PartitionResult
-from tests.support.sink_fixture import SinkFixture, manifest
+from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog, sink_of_text
 
 CAUGHT_UP = StopCondition(until_caught_up=True, publish_open=True)
@@ -25,7 +25,7 @@ FIRST = TopicPartition("log", 0)
 
 
 def evidence(sink_fixture: SinkFixture, log: SyntheticLog, **given: Any) -> Evidence:
-    sink = sink_of_text(manifest(sink_fixture.bucket, sink_fixture.endpoint, **given))
+    sink = sink_of_text(sink_fixture.manifest(**given))
     return collect_evidence(sink, sink_fixture.s3, FileConsumerGroup(log, sink_fixture.folder / "group.json"))
 
 
@@ -37,7 +37,7 @@ def shallow(sink_fixture: SinkFixture, log: SyntheticLog | None = None, **given:
 def deep(sink_fixture: SinkFixture, log: SyntheticLog | None = None, **given: Any) -> list[PartitionResult]:
     log = log or SyntheticLog(partitions=2)
     given = {"flush_size": 10, **given}
-    sink = sink_of_text(manifest(sink_fixture.bucket, sink_fixture.endpoint, **given))
+    sink = sink_of_text(sink_fixture.manifest(**given))
     found = evidence(sink_fixture, log, **given)
     context = CompareContext(
         s3=sink_fixture.settings,

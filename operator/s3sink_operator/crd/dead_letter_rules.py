@@ -44,6 +44,7 @@ def dead_letter_rules() -> Iterator[CelRule]:
         either(absent, f"{folder} == ''", f"{prefix} != {folder} && {inside}"),
         f"{here} and spec.s3.topicsDir must not contain each other: use a directory of its own",
     )
+    yield _outside_ledger(here, absent, prefix)
     first = f"{prefix}.split({delimiter})[0].split('/')[0]"
     yield CelRule(
         "spec",
@@ -84,4 +85,20 @@ def _topic_rules() -> Iterator[CelRule]:
         section,
         either("has(self.topic)", "self.headers"),
         f"{section}.headers has no effect without {here}: set that, or remove headers",
+    )
+
+
+def _outside_ledger(here: str, absent: str, prefix: str) -> CelRule:
+    ledger = "self.s3.ledger"
+    return CelRule(
+        "spec",
+        either(
+            absent,
+            f"!has({ledger})",
+            f"!has({ledger}.prefix)",
+            f"{ledger}.bucket != self.s3.bucket",
+            f"!({prefix} + '/').startsWith({ledger}.prefix + '/') "
+            f"&& !({ledger}.prefix + '/').startsWith({prefix} + '/')",
+        ),
+        f"{here} and spec.s3.ledger.prefix must not contain each other in one bucket: use another prefix or bucket",
     )

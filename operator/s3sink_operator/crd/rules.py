@@ -78,6 +78,14 @@ def _unchanged(path: str, name: str, why: str, *, optional: bool = False) -> Cel
 def _identity() -> Iterator[CelRule]:
     yield _unchanged("spec.s3", "bucket", "the ledger and the open objects are in the previous bucket")
     yield _unchanged("spec.s3", "topicsDir", "the ledger and the open objects are below the previous one")
+    yield CelRule(
+        "spec.s3",
+        "has(self.ledger) == has(oldSelf.ledger) && (!has(self.ledger) || (self.ledger.bucket == oldSelf.ledger.bucket "
+        "&& has(self.ledger.prefix) == has(oldSelf.ledger.prefix) && (!has(self.ledger.prefix) || self.ledger.prefix "
+        "== oldSelf.ledger.prefix)))",
+        "spec.s3.ledger is immutable, except for its credentials: the ledger is in the previous place; restore the "
+        "previous value, or create another S3Sink",
+    )
     yield _unchanged("spec.kafka", "groupId", "the committed offsets belong to the previous group", optional=True)
     yield _unchanged("spec", "sinkId", "the ledger has the previous name", optional=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from s3sink_operator.crd.cel import LOOPBACK_URL, CelRule, cel_list, either
 from sink_job.api.aws_types import OFFSET_TAGS, EncryptionType
-from sink_job.api.rules.s3_access_rules import MAX_TAGS_BESIDE_OFFSETS
+from sink_job.api.rules.s3_access_rules import MAX_LEDGER_FRONT, MAX_TAGS_BESIDE_OFFSETS
 
 
 def s3_access_rules() -> Iterator[CelRule]:
@@ -24,6 +24,7 @@ def s3_access_rules() -> Iterator[CelRule]:
     )
     yield from _offset_tags(here)
     yield from _object_lock(f"{here}.objectLock")
+    yield from _ledger(here)
     yield from _encryption(here)
     yield from _exclusive(here)
 
@@ -38,6 +39,31 @@ def _object_lock(here: str) -> Iterator[CelRule]:
         here,
         "has(self.mode) || has(self.retain) || self.legalHold",
         f"{here} locks nothing: set mode and retain, or legalHold: true",
+    )
+
+
+def _ledger(here: str) -> Iterator[CelRule]:
+    yield CelRule(
+        here,
+        "!has(self.ledger) || (has(self.ledger.prefix) ? self.ledger.prefix.size() + 1 : 0) + self.bucket.size() "
+        f"+ self.topicsDir.size() < {MAX_LEDGER_FRONT}",
+        f"{here}.ledger has a prefix and a bucket that are too long with {here}.topicsDir: all names and / have more "
+        f"than {MAX_LEDGER_FRONT} characters; shorten the prefix",
+    )
+    yield CelRule(
+        here,
+        "!has(self.ledger) || self.ledger.bucket != self.bucket || has(self.ledger.prefix)",
+        f"{here}.ledger.prefix is missing: the bucket is that of the objects; set a prefix outside of {here}.topicsDir",
+    )
+    contains = "({0} + '/').startsWith({1} + '/') || ({1} + '/').startsWith({0} + '/')".format(
+        "self.topicsDir", "self.ledger.prefix"
+    )
+    yield CelRule(
+        here,
+        "!has(self.ledger) || !has(self.ledger.prefix) || self.ledger.bucket != self.bucket || "
+        f"(self.topicsDir != '' && !({contains}))",
+        f"{here}.ledger.prefix and {here}.topicsDir must not contain each other in one bucket: readers of the objects "
+        "would list the ledger; use another prefix or another bucket",
     )
 
 

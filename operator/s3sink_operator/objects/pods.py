@@ -362,6 +362,7 @@ def executor_secret_names(sink: Sink) -> Sequence[str]:
     spec = sink.spec
     found = [each.secret for each in spec.kafka.property_secrets]
     refs = [spec.s3.credentials, spec.s3.ca_secret, None if spec.s3.proxy is None else spec.s3.proxy.credentials]
+    refs += [None if spec.s3.ledger is None else spec.s3.ledger.credentials]
     if spec.s3.encryption is not None:
         refs += [spec.s3.encryption.customer_key, *spec.s3.encryption.previous_keys]
     found += [ref.secret for ref in refs if ref is not None]

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Final
 from sink_job.api.aws_types import OFFSET_TAGS, EncryptionType, TagErrors, check_tag_key
 from sink_job.api.field_errors import FieldError, Path, shown
 from sink_job.api.field_types import is_loopback
+from sink_job.api.rules.dead_letter_rules import overlap
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Spec
 
 _S3: Final[Path] = ("spec", "s3")
+MAX_LEDGER_FRONT: Final = 512
+"""Maximum number of characters before `/_s3sink/` in the keys of a ledger in another place, as of topicsDir."""
 MAX_TAGS_BESIDE_OFFSETS: Final = 7
 """S3 allows ten tags for an object, and three have its offsets."""
 
@@ -23,6 +26,7 @@ def check_s3_access(spec: Spec) -> Iterator[FieldError]:
     yield from _combinations(spec)
     yield from _offset_tags(spec)
     yield from _object_lock(spec)
+    yield from _ledger(spec)
     for key in spec.s3.tags:
         try:
             check_tag_key(key)
@@ -54,6 +58,35 @@ def _object_lock(spec: Spec) -> Iterator[FieldError]:
         yield FieldError((*here, missing), f"is missing: {given} has no effect without it", ((*here, given),))
     elif lock.mode is None and not lock.legal_hold:
         yield FieldError(here, "locks nothing: set mode and retain, or legalHold: true")
+
+
+def _ledger(spec: Spec) -> Iterator[FieldError]:
+    """Readers of the objects must not list the ledger, and its keys must not be too long."""
+    s3, here = spec.s3, (*_S3, "ledger")
+    if s3.ledger is None:
+        return
+    if len(s3.ledger_front) + len(s3.topics_dir) > MAX_LEDGER_FRONT:
+        message = (
+            f"has a prefix and a bucket that are too long with spec.s3.topicsDir: all names and / have more than "
+            f"{MAX_LEDGER_FRONT} characters; shorten the prefix"
+        )
+        yield FieldError(here, message, ((*_S3, "topicsDir"),))
+    if s3.ledger.bucket != s3.bucket:
+        return
+    if s3.ledger.prefix is None:
+        message = "is missing: the bucket is that of the objects; set a prefix outside of spec.s3.topicsDir"
+        yield FieldError((*here, "prefix"), message, ((*here, "bucket"),))
+        return
+    dead_letters = spec.errors.dead_letters.prefix
+    for name, directory in (("spec.s3.topicsDir", s3.topics_dir), ("spec.errors.deadLetters.prefix", dead_letters)):
+        path = tuple(name.split("."))
+        if directory is not None and (not directory or overlap(s3.ledger.prefix, directory, s3.directory_delimiter)):
+            message = (
+                f"{shown((*here, 'prefix'), s3.ledger.prefix)} and {name} {shown(path, directory)} must not "
+                "contain each other in one bucket: readers of the objects would list the ledger; use another prefix "
+                "or another bucket"
+            )
+            yield FieldError((*here, "prefix"), message, (path,))
 
 
 def _encryption(spec: Spec) -> Iterator[FieldError]:

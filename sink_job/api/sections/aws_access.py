@@ -1,4 +1,5 @@
-"""Sections of a manifest for access to AWS: the role that is assumed, the proxy, encryption and Object Lock."""
+"""Sections of a manifest for access to AWS: the role that is assumed, the proxy, the ledger's bucket, encryption and
+Object Lock."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from pydantic import Field, StrictBool
 
 from sink_job.api.aws_types import EncryptionType, ExternalId, KmsKey, LockMode, NoProxy, ProxyUrl, RoleArn, SessionName
 from sink_job.api.base_model import SpecModel, description
+from sink_job.api.field_types import Bucket, KeyPrefix
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.api.units.quantities import DAY, HOUR, MINUTE, Duration
 
@@ -53,6 +55,19 @@ class ObjectLockSpec(SpecModel):
     """How long the version of an object cannot be deleted, from the start of its upload."""
     legal_hold: StrictBool = False
     """Lock objects until their legal hold is removed."""
+
+
+class LedgerSpec(SpecModel):
+    """The place of ledger and staging, at the endpoint and in the region of the objects' bucket. In the objects' bucket
+    remain small files that name the owner, in <topicsDir>/_s3sink/. The place is set once."""
+
+    bucket: Annotated[Bucket, description(example="flights-ledger")]
+    """Bucket for ledger and staging. May be that of the objects, with a prefix outside of topicsDir."""
+    prefix: Annotated[KeyPrefix | None, description(example="ledgers")] = None
+    """First elements of the keys; <bucket of the objects>/<topicsDir>/_s3sink/<sinkId>/ follows. Default: none."""
+    credentials: Annotated[SecretRef | None, description(example={"secret": "ledger-keys"})] = None
+    """Secret with the keys of s3.credentials, for requests to this bucket alone; assumeRole then does not apply to
+    them. Default: as for the objects. Can be changed."""
 
 
 class EncryptionSpec(SpecModel):

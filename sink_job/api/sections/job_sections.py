@@ -44,7 +44,13 @@ from sink_job.api.field_types import (
     is_loopback,
 )
 from sink_job.api.rules.reserved_properties import redacted
-from sink_job.api.sections.aws_access import AssumeRoleSpec, EncryptionSpec, ObjectLockSpec, ProxySpec
+from sink_job.api.sections.aws_access import (
+    AssumeRoleSpec,
+    EncryptionSpec,
+    LedgerSpec,
+    ObjectLockSpec,
+    ProxySpec,
+)
 from sink_job.api.sections.login_section import LoginSpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.api.sections.skip_section import SkipList
@@ -268,6 +274,10 @@ class S3Spec(KeySettings):
     """IAM role for all requests to S3, such as one of the bucket's account. It is assumed with credentials, or with the
     credential chain of AWS. A session policy limits it to the keys below topicsDir and errors.deadLetters.prefix."""
 
+    ledger: LedgerSpec | None = None
+    """Another place for ledger and staging: for locked buckets and buckets of other accounts, and for readers that list
+    everything. Default: below topicsDir. It cannot be changed after the sink's first start."""
+
     proxy: ProxySpec | None = None
     """HTTP proxy. Default: that of the environment (HTTPS_PROXY, NO_PROXY)."""
 
@@ -275,8 +285,8 @@ class S3Spec(KeySettings):
     """Encryption by the store. Default: that of the bucket. A change applies to what is written after it; an open
     object keeps the encryption with which it was started."""
     object_lock: ObjectLockSpec | None = None
-    """Object Lock of objects. Default: none. A bucket with a default retention is rejected: it would lock the ledger
-    and staging, too. A change applies to objects whose upload starts after it."""
+    """Object Lock of objects. Default: none. A bucket with a default retention needs ledger, with another
+    bucket: it would lock ledger and staging, too. A change applies to objects whose upload starts after it."""
     storage_class: StorageClass | None = None
     """Storage class of objects. Default: that of the store. Classes that cannot be read back at once (Glacier Flexible
     Retrieval, Deep Archive) are rejected: use a lifecycle rule for them."""
@@ -313,6 +323,14 @@ class S3Spec(KeySettings):
     expire_after: Annotated[Annotated[int, Duration(minimum=DAY)] | None, description(example="400d")] = None
     """Age at which a lifecycle rule of the bucket removes objects. s3sink verify counts missing objects that are at
     least as old as removed, and s3sink repair leaves them alone. The sink itself removes nothing."""
+
+    @property
+    def ledger_front(self) -> str:
+        """What the keys of ledger and staging begin with before topicsDir; empty if they are in the objects' bucket,
+        below topicsDir. It contains the objects' bucket, so that the ledgers of two buckets are never one."""
+        if self.ledger is None:
+            return ""
+        return f"{self.ledger.prefix}/{self.bucket}/" if self.ledger.prefix else f"{self.bucket}/"
 
     @property
     def allows_http(self) -> bool:

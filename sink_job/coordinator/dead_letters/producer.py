@@ -152,7 +152,7 @@ class DeadLetterProducer:
                 yield from lines_of(self._s3.stream(o.key))
             except NotFound:
                 raise TransientError(
-                    f"s3://{self._s3.bucket}/{o.key} was deleted before its records were in the dead-letter topic: the "
+                    f"{self._s3.url_of(o.key)} was deleted before its records were in the dead-letter topic: the "
                     "next driver writes it again. Check which program deletes it."
                 ) from None
 

@@ -150,5 +150,5 @@ def _offsets(offsets: Mapping[str, int]) -> str:
 
 
 def _some(s3: S3Client, keys: list[str]) -> str:
-    named = ", ".join(f"s3://{s3.bucket}/{key}" for key in keys[:MAX_REPORTED])
+    named = ", ".join(f"{s3.url_of(key)}" for key in keys[:MAX_REPORTED])
     return named if len(keys) <= MAX_REPORTED else f"{named} and {len(keys) - MAX_REPORTED:,} more objects"

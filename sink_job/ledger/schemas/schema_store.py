@@ -143,7 +143,7 @@ class SchemaStore:
             _log.warning("%s. The ledger's version stays in force", what)
             return
         raise RegistryChanged(
-            f"{what} (s3://{self._s3.bucket}/{schema_key(self._root, topic, ours.id)}). spec.schemaCompatibility "
+            f"{what} ({self._s3.url_of(schema_key(self._root, topic, ours.id))}). spec.schemaCompatibility "
             "compares versions within a subject, so records would be written under a wrong schema. Nothing was "
             "written. spec.format.registry.subjects or .url was changed, or the registry was re-created. Restore it, "
             f"set spec.schemaCompatibility to None or Separate, or {self._way_out(topic, ours.id)}"
@@ -180,7 +180,7 @@ class SchemaStore:
         what = "text differs" if ours.references == theirs.references else "text or the references differ"
         return RegistryChanged(
             f"the schema registry {url} returns another schema for id {shown_schema_id(ours.id)} of topic {topic} than "
-            f"the ledger has: the {what} from s3://{self._s3.bucket}/{schema_key(self._root, topic, ours.id)} "
+            f"the ledger has: the {what} from {self._s3.url_of(schema_key(self._root, topic, ours.id))} "
             f"({_described(ours)}; the registry: {_described(theirs)}). Nothing was written. The registry was restored "
             "or re-created, or spec.format.registry.url is or was another registry. If the registry is the wrong one, "
             f"correct it. If the ledger's copy is, {self._way_out(topic, ours.id)}"

@@ -13,8 +13,8 @@ from sink_job.api.enums import ObjectsAtStart
 from sink_job.api.spec import Sink
 from sink_job.engine.kafka_admin import KafkaAdmin
 from sink_job.engine.types import Engine
+from sink_job.ledger.first_claim.ledger_place import ledger_root
 from sink_job.ledger.first_claim.previous_writer import PreviousWriter
-from sink_job.ledger.ownership import ledger_root
 from sink_job.ledger.store import Ledger
 from sink_job.maintenance.position.finder import find_position
 from sink_job.migrate.inputs.worker_rest import stop_connector
@@ -45,7 +45,7 @@ class FromConnector:
 
 def has_ledger(sink: Sink, s3: S3Client) -> bool:
     """Whether the sink has a ledger: then it continues there."""
-    return Ledger(s3, ledger_root(sink.spec.s3.topics_dir, sink.sink_id), "position").exists()
+    return Ledger(s3, ledger_root(s3, sink.spec.s3.topics_dir, sink.sink_id), "position").exists()
 
 
 def previous_writer(

@@ -44,7 +44,7 @@ def keep(s3: S3Client, root: str, key: str, etag: str, size: int) -> str:
         if crc is None or (stored and (stored.size, stored.crc64nvme) in ((size, crc), (size, None))):
             return target
     raise TransientError(
-        f"s3://{s3.bucket}/{name}: {MAX_COPIES} copies of other damaged bytes are there, or other commands write and "
+        f"{s3.url_of(name)}: {MAX_COPIES} copies of other damaged bytes are there, or other commands write and "
         "discard them at the same time. Run s3sink repair --discard-damaged, then repeat this command"
     )
 

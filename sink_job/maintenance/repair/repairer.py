@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from sink_job.api.errors import ConfigurationError, TransientError, UnsupportedStore
+from sink_job.ledger.first_claim.ledger_place import home_of
 from sink_job.ledger.store import Ledger
 from sink_job.maintenance.repair.accepted_loss import AcceptedLosses
 from sink_job.maintenance.repair.damage import Suspect, Suspects, published, suspects
@@ -22,7 +23,7 @@ from sink_job.maintenance.repair.replacement import RecordedBytes, complete
 from sink_job.maintenance.repair.results import RepairOutcome, RepairReport, RepairResults, Source
 from sink_job.maintenance.repair.run_marks import FOLDER, RunMarks
 from sink_job.maintenance.repair.version_source import VersionSource
-from sink_job.s3 import S3Client, S3Outcome, probe_replacement
+from sink_job.s3 import S3Client, S3Outcome, has_default_retention, probe_replacement
 
 MAX_ATTEMPTS = 5
 """Attempts to restore an object that other processes change meanwhile."""
@@ -136,7 +137,7 @@ class Repairer:
         self._marks.delete(unfinished.expired)
         if left:
             raise self._rejected or TransientError(
-                f"s3://{self._s3.bucket}/{left[0].o.key}: other processes have changed this object, or aborted its "
+                f"{self._s3.url_of(left[0].o.key)}: other processes have changed this object, or aborted its "
                 f"upload, {MAX_ATTEMPTS} times in a row. Find out which program writes below spec.s3.topicsDir, then "
                 "repeat this command"
             )
@@ -203,7 +204,7 @@ class Repairer:
         try:
             self._check_generation()
             if stored.etag is not None and not self._probed:
-                probe_replacement(self._s3, f"{self._ledger.root}{FOLDER}")
+                self._check_replacement()
                 self._probed = True
         except UnsupportedStore as ignored:
             self._s3.abort(o.key, content.upload)
@@ -219,6 +220,12 @@ class Repairer:
             self._s3.tag_offsets(o.key, o.first, o.last, o.offsets.count)
             self._results.finish(o, RepairOutcome.RESTORED, source)
         return replaced.is_right
+
+    def _check_replacement(self) -> None:
+        """Checks that the store of the objects honours If-Match, in a bucket that may lock what is written."""
+        if self._s3.settings.ledger is not None and has_default_retention(self._s3):
+            return  # each version is kept, so a replacement loses nothing
+        probe_replacement(self._s3, f"{home_of(self._s3, self._ledger.root)}{FOLDER}")
 
     def _check_generation(self) -> None:
         """Raises TransientError after an offset reset: the records of the object may be copied again."""

@@ -525,6 +525,36 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         [{"spec.s3.objectLock": {"mode": "Governance", "retain": "1h"}}],
         "spec.s3.objectLock.retain is below",
     ),
+    (
+        "a ledger without a directory in the objects' bucket",
+        [{"spec.s3.ledger": {"bucket": "archive"}}],
+        "spec.s3.ledger.prefix is missing",
+    ),
+    (
+        "a ledger below the objects",
+        [{"spec.s3.ledger": {"bucket": "archive", "prefix": "topics/ledgers"}}],
+        "spec.s3.ledger.prefix and spec.s3.topicsDir must not contain each other",
+    ),
+    (
+        "a ledger among all objects",
+        [{"spec.s3.ledger": {"bucket": "archive", "prefix": "a"}, "spec.s3.topicsDir": ""}],
+        "spec.s3.ledger.prefix and spec.s3.topicsDir must not contain each other",
+    ),
+    (
+        "a ledger among dead letters",
+        [
+            {
+                "spec.s3.ledger": {"bucket": "archive", "prefix": "rejected/a"},
+                "spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "rejected"}},
+            }
+        ],
+        "spec.errors.deadLetters.prefix and spec.s3.ledger.prefix must not contain each other",
+    ),
+    (
+        "a ledger whose keys would be too long",
+        [{"spec.s3.ledger": {"bucket": "other", "prefix": "a" * 250}, "spec.s3.topicsDir": "b" * 260}],
+        "spec.s3.ledger has a prefix and a bucket that are too long",
+    ),
     ("a proxy without a port", [{"spec.s3.proxy": {"url": "http://proxy"}}], "spec.s3.proxy.url is not the URL"),
     ("a proxy with a login", [{"spec.s3.proxy": {"url": "http://u:p@proxy:1"}}], "spec.s3.proxy.url is not the URL"),
     ("a store without TLS", [{"spec.s3.endpoint": "http://store:9000"}], "spec.s3.endpoint is not encrypted"),
@@ -689,6 +719,21 @@ REJECTED: Final[list[Any]] = [
 CHANGED: Final[list[Any]] = [
     pytest.param({}, {"spec": {"s3": {"bucket": "other"}}}, "spec.s3.bucket is immutable", id="another bucket"),
     pytest.param({}, {"spec": {"s3": {"topicsDir": "b"}}}, "spec.s3.topicsDir is immutable", id="another folder"),
+    pytest.param(
+        {}, {"spec": {"s3": {"ledger": {"bucket": "b-1"}}}}, "spec.s3.ledger is immutable", id="a first place"
+    ),
+    pytest.param(
+        {"spec.s3.ledger": {"bucket": "b-1"}},
+        {"spec": {"s3": {"ledger": {"bucket": "b-2"}}}},
+        "spec.s3.ledger is immutable",
+        id="another place",
+    ),
+    pytest.param(
+        {"spec.s3.ledger": {"bucket": "b-1", "prefix": "a"}},
+        {"spec": {"s3": {"ledger": None}}},
+        "spec.s3.ledger is immutable",
+        id="no other place",
+    ),
     pytest.param({}, {"spec": {"kafka": {"groupId": "a"}}}, "spec.kafka.groupId is immutable", id="a first group"),
     pytest.param(
         {"spec.kafka.groupId": "a"},

@@ -10,7 +10,8 @@ import msgspec
 from sink_job.api.parser import load_sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.topic_discovery import TopicDiscovery
-from sink_job.ledger.ownership import Owner, ledger_root
+from sink_job.ledger.first_claim.ledger_place import ledger_root
+from sink_job.ledger.ownership import Owner
 from sink_job.ledger.state import (
     ClosedObject,
     Extent,
@@ -43,7 +44,7 @@ class ClaimedSink:
         self.s3: S3Client = cast("Any", self.memory)
         self.kafka = FileConsumerGroup(log, folder / "group.json")
         self.discovery = TopicDiscovery(self.sink, self.kafka)
-        self.root = ledger_root(self.sink.spec.s3.topics_dir, self.sink.sink_id)
+        self.root = ledger_root(self.s3, self.sink.spec.s3.topics_dir, self.sink.sink_id)
         self.owner = Owner("function", self.sink.namespace, self.sink.name, self.sink.sink_id)
         self.ledger = Ledger(self.s3, self.root, "attempt")
 

@@ -115,7 +115,7 @@ def test_a_start_with_a_skewed_clock_writes_nothing(sink_fixture: MemorySinkFixt
 def test_a_lifecycle_rule_that_aborts_uploads_is_a_warning(
     sink_fixture: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(start_check, "lifecycle_warning", lambda s3, root: f"a rule aborts uploads below {root}")
+    monkeypatch.setattr(start_check, "lifecycle_warning", lambda s3, root, **_: f"a rule aborts uploads below {root}")
     with caplog.at_level(logging.WARNING):
         sink_fixture.run(LOG)
     assert f"a rule aborts uploads below {sink_fixture.root}" in caplog.messages

@@ -18,7 +18,7 @@ from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.group_offsets import COMMIT_INTERVAL_MS
 from sink_job.coordinator.progress import Progress
 from sink_job.ledger.ownership import Owner
-from sink_job.s3 import Head, Listed, NotFound, PreconditionFailed
+from sink_job.s3 import Head, Listed, NotFound, PreconditionFailed, PutResult, S3Settings
 from tests.support.sink_fixture import manifest
 from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, SyntheticLog
 
@@ -31,16 +31,20 @@ class MemoryS3:
     """As much of a bucket as a driver needs that has no records."""
 
     bucket = "archive"
+    settings = S3Settings(bucket="archive")
+    url = settings.url
+    url_of = staticmethod(settings.url_of)
 
     def __init__(self) -> None:
         self._bodies: dict[str, bytes] = {}
         self.requests: Counter[str] = Counter()
 
-    def put(self, key: str, body: bytes, *, only_if_absent: bool = False) -> None:
+    def put(self, key: str, body: bytes, *, only_if_absent: bool = False) -> PutResult:
         self.requests["put"] += 1
         if only_if_absent and key in self._bodies:
             raise PreconditionFailed(key)
         self._bodies[key] = body
+        return PutResult(etag="")
 
     def get(self, key: str) -> bytes:
         self.requests["get"] += 1

@@ -24,6 +24,7 @@ from sink_job.coordinator.task_dispatcher import (
 from sink_job.engine.types import Range
 from sink_job.ledger.schemas.schema_table import KnownSchemas
 from sink_job.ledger.state import KafkaIdentity, LedgerState, OffsetChecksum
+from sink_job.s3 import S3Settings
 from sink_job.tasks.parameters import RoundParameters
 from sink_job.tasks.rebuild import MissingRecords, RebuildInput, RebuildResult
 from sink_job.tasks.write import TaskCounters, TaskInput, TaskResult
@@ -89,7 +90,7 @@ class Dispatcher:
         self.engine = Tasks()
         self.state = with_partitions(self.sink.claim(TP, OTHER), {TP: read_up_to(10), OTHER: read_up_to(20)})
         given: Any = {
-            "s3": type("Settings", (), {"bucket": "archive"}),
+            "s3": S3Settings(bucket="archive"),
             "admin": self.sink.kafka,
             "engine": self.engine,
             "clock": lambda: CLOCK_MS,

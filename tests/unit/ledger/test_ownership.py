@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -17,7 +17,6 @@ from sink_job.api.errors import (
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger import ownership
-from sink_job.ledger.generations import commit_metadata
 from sink_job.ledger.ownership import MAX_ACQUIRE_ATTEMPTS, Owner
 from sink_job.ledger.state import KafkaIdentity
 from sink_job.s3 import Conflict, S3Client
@@ -43,13 +42,6 @@ def s3(memory: MemoryS3) -> S3Client:
 def test_an_identity_is_read_back() -> None:
     assert Owner.parse(OWNER.identity) == OWNER
     assert OWNER.identity == "cluster/default/flights/sink"
-
-
-@pytest.mark.parametrize(
-    ("topics_dir", "root"), [("topics", ROOT), ("", "_s3sink/sink/"), ("a/b", "a/b/_s3sink/sink/")]
-)
-def test_the_ledger_of_a_sink_is_below_its_topics_dir(topics_dir: str, root: str) -> None:
-    assert ownership.ledger_root(topics_dir, "sink") == root
 
 
 # -- claims ------------------------------------------------------------------------------------------------------------
@@ -153,39 +145,6 @@ def test_another_cluster_or_topic_ends_the_start(current: KafkaIdentity, message
 
 
 # -- a missing ledger --------------------------------------------------------------------------------------------------
-
-URL = "s3://archive/topics/_s3sink/sink/"
-
-
-@pytest.mark.parametrize(
-    ("text", "edit"),
-    [
-        (commit_metadata(1, "s3://other/topics/_s3sink/sink/"), "spec.s3.bucket was other and is archive"),
-        (commit_metadata(7, "s3://archive/old/_s3sink/sink/"), "spec.s3.topicsDir was old and is topics"),
-        (commit_metadata(1, "s3://archive/_s3sink/sink/"), "spec.s3.topicsDir was empty and is topics"),
-        (commit_metadata(1, "s3://archive/topics/_s3sink/older/"), None),
-        (commit_metadata(1, URL), None),
-        ("", None),
-        ("set by a person", None),
-    ],
-)
-def test_offsets_of_a_ledger_in_another_place_name_the_setting_that_was_edited(text: str, edit: str | None) -> None:
-    if edit is None:
-        ownership.check_no_other_ledger(URL, "group", {TP: text})
-        return
-    with pytest.raises(ConfigurationError) as error:
-        ownership.check_no_other_ledger(URL, "group", {TP: text})
-    assert f"(metadata of flights-0: {text}): {edit}." in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "warned"),
-    [(commit_metadata(2, URL), True), (commit_metadata(2, "s3://archive/topics/_s3sink/older/"), False), ("", False)],
-)
-def test_offsets_of_a_missing_ledger_warn_that_it_was_deleted(text: str, warned: bool) -> None:
-    warning = ownership.deleted_ledger_warning(URL, "group", {TopicPartition("a", 0): "", TP: text})
-    assert (warning is not None) == warned
-    assert not warned or "such as that of flights-0" in cast("Any", warning)
 
 
 @pytest.mark.parametrize(

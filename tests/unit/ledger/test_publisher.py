@@ -7,7 +7,7 @@ import pytest
 from sink_job.api.errors import ObjectConflict
 from sink_job.ledger.publisher import PublishOutcome, publish
 from sink_job.ledger.state import ClosedObject, OffsetChecksum, Part
-from sink_job.s3 import Head, PreconditionFailed
+from sink_job.s3 import Head, PreconditionFailed, S3Settings
 
 OBJECT = ClosedObject("k", "t", 0, "p", 0, 9, 10, 77, "u", (Part(1, '"x"', 77, 10),), (), OffsetChecksum(10, 1), 1)
 
@@ -16,6 +16,8 @@ class ForgetfulStore:
     """A store that reports success for a completion and stores nothing."""
 
     bucket = "archive"
+    settings = S3Settings(bucket="archive")
+    url_of = staticmethod(settings.url_of)
 
     def complete(self, *_: object) -> str:
         return "etag"
@@ -31,6 +33,8 @@ class OccupiedStore:
     """A store with another object at the key."""
 
     bucket = "archive"
+    settings = S3Settings(bucket="archive")
+    url_of = staticmethod(settings.url_of)
 
     def complete(self, *_: object) -> str:
         raise PreconditionFailed("exists", "k")

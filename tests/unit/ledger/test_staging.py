@@ -10,13 +10,15 @@ import pytest
 from sink_job.ledger import staging
 from sink_job.ledger.staging import StagedDataLost, StagingReader, StagingWriter, is_expired, new_prefix
 from sink_job.ledger.state import Extent
-from sink_job.s3 import NotFound, S3Client
+from sink_job.s3 import NotFound, S3Client, S3Settings
 
 
 class Store:
     """Stores objects in memory and records the reads."""
 
     bucket = "bucket"
+    settings = S3Settings(bucket="bucket")
+    url_of = staticmethod(settings.url_of)
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}

@@ -160,3 +160,42 @@ def test_owner_payer_and_retry_time_are_those_of_the_manifest() -> None:
     settings = S3Settings.of(accepted({f"spec.s3.{name}": value for name, value in fields.items()}).spec, {})
     assert settings.every_request == (("RequestPayer", "requester"), ("ExpectedBucketOwner", "123456789012"))
     assert settings.retry.max_elapsed_s == 300
+
+
+def test_the_ledgers_bucket_has_the_settings_of_the_objects_bucket_except_those_of_objects() -> None:
+    changes = {
+        "spec.s3.tags": {"a": "b"},
+        "spec.s3.offsetTags": True,
+        "spec.s3.expectedBucketOwner": "123456789012",
+        "spec.s3.requesterPays": True,
+        "spec.s3.assumeRole": ROLE,
+        "spec.s3.ledger": {"bucket": "ledgers", "prefix": "of"},
+    }
+    settings = S3Settings.of(accepted(changes).spec, {})
+    assert settings.ledger is not None
+    own = settings.ledger.settings
+    assert (own.bucket, own.attributes, own.offset_tags) == ("ledgers", (), False)
+    assert (own.every_request, own.role) == ((("RequestPayer", "requester"),), settings.role)
+    assert (settings.ledger.front, own.prefix) == ("of/archive/", "of/archive/topics/_s3sink/")
+    assert settings.role is not None
+    assert "arn:aws:s3:::ledgers/of/archive/topics/_s3sink/*" in (settings.role.policy or "")
+    assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+def test_credentials_of_the_ledgers_bucket_replace_the_role() -> None:
+    place = {"bucket": "ledgers", "credentials": {"secret": "own"}}
+    spec = accepted({"spec.s3.assumeRole": ROLE, "spec.s3.ledger": place}).spec
+    settings = S3Settings.of(spec, {"own": Path("/own")})
+    assert settings.ledger is not None
+    assert (settings.ledger.settings.credentials_dir, settings.ledger.settings.role) == (Path("/own"), None)
+    assert settings.role is not None
+    assert "ledgers" not in (settings.role.policy or "")
+    with pytest.raises(SecretNotFound, match=r"spec\.s3\.ledger\.credentials\.secret: the Secret own is not mounted"):
+        S3Settings.of(spec, {})
+
+
+def test_the_url_of_a_key_has_the_bucket_in_which_it_is() -> None:
+    settings = S3Settings.of(accepted({"spec.s3.ledger": {"bucket": "ledgers"}}).spec, {})
+    assert settings.url_of("topics/a") == "s3://archive/topics/a"
+    assert settings.url_of("topics/_s3sink/a/owner.json") == "s3://archive/topics/_s3sink/a/owner.json"
+    assert settings.url_of("archive/topics/_s3sink/a/b") == "s3://ledgers/archive/topics/_s3sink/a/b"

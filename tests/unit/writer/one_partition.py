@@ -19,7 +19,7 @@ from sink_job.formats.spill_buffer import SpillPool
 from sink_job.ledger.staging import StagingReader, StagingWriter
 from sink_job.ledger.state import ClosedObject, OpenObject, PartitionDelta, PartitionState, RotationRange, SourceRange
 from sink_job.ledger.transitions import diff, patch
-from sink_job.s3 import S3Client, UploadedPart
+from sink_job.s3 import S3Client, S3Settings, UploadedPart
 from sink_job.s3.request_body import Body, ChunkedBody
 from sink_job.tasks.parameters import RoundParameters
 from sink_job.tasks.write import TaskInput, TaskResult
@@ -35,6 +35,8 @@ class MemoryStore:
     """Parts and staging objects in memory."""
 
     bucket = "bucket"
+    settings = S3Settings(bucket="bucket")
+    url_of = staticmethod(settings.url_of)
 
     def __init__(self) -> None:
         self.staged: dict[str, bytes] = {}

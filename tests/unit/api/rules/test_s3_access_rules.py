@@ -137,3 +137,42 @@ def test_objects_expire_after_a_day_or_more() -> None:
     assert accepted({"spec.s3.expireAfter": "400d"}).spec.s3.expire_after == 400 * 86_400_000
     (error,) = spec_errors({"spec.s3.expireAfter": "23h"})
     assert error == "spec.s3.expireAfter: 23h is below the minimum of 1d"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"spec.s3.ledger": {"bucket": "archive"}}, "spec.s3.ledger.prefix: is missing"),
+        (
+            {"spec.s3.ledger": {"bucket": "archive", "prefix": "topics"}},
+            "spec.s3.ledger.prefix: topics and spec.s3.",
+        ),
+        (
+            {"spec.s3.ledger": {"bucket": "archive", "prefix": "a"}, "spec.s3.topicsDir": ""},
+            "spec.s3.ledger.prefix: a ",
+        ),
+        (
+            {
+                "spec.s3.ledger": {"bucket": "archive", "prefix": "rejected"},
+                "spec.errors": {"tolerance": "All", "deadLetters": {"prefix": "rejected/x"}},
+            },
+            "spec.s3.ledger.prefix: rejected and spec.errors.deadLetters.prefix rejected/x must not contain",
+        ),
+        (
+            {"spec.s3.ledger": {"bucket": "other", "prefix": "a" * 250}, "spec.s3.topicsDir": "b" * 260},
+            "spec.s3.ledger: has a prefix and a bucket that are too long",
+        ),
+    ],
+)
+def test_readers_of_the_objects_do_not_list_the_ledger(changes: dict[str, object], said: str) -> None:
+    (error,) = spec_errors(changes)
+    assert error.startswith(said)
+
+
+def test_a_ledger_may_be_in_another_bucket_or_directory() -> None:
+    for place in (
+        {"bucket": "other"},
+        {"bucket": "other", "prefix": "topics"},
+        {"bucket": "archive", "prefix": "topic"},
+    ):
+        assert accepted({"spec.s3.ledger": place}).spec.s3.ledger is not None

@@ -70,3 +70,20 @@ def test_the_policy_of_the_documentation_has_the_same_actions() -> None:
     actions = {action for statement in documented["Statement"] for action in statement["Action"]}
     assert actions == {*OBJECT_ACTIONS, *LIST_ACTIONS, *BUCKET_ACTIONS}
     assert not any(fnmatchcase("s3:DeleteBucket", action) for action in actions)
+
+
+@pytest.mark.parametrize("prefixes", [["topics/"], [""]])
+def test_the_ledgers_bucket_is_limited_to_the_folder_of_ledgers(prefixes: list[str]) -> None:
+    policy = json.loads(session_policy(ARN, "archive", prefixes, ledger=("ledgers", "archive/topics/_s3sink/")))
+    objects, *listings, bucket, _ = policy["Statement"]
+    below = "arn:aws:s3:::ledgers/archive/topics/_s3sink/*"
+    assert objects["Resource"] == [f"arn:aws:s3:::archive/{prefixes[0]}*", below]
+    (of_ledger,) = [each for each in listings if "arn:aws:s3:::ledgers" in each["Resource"]]
+    assert "archive/topics/_s3sink/*" in of_ledger["Condition"]["StringLike"]["s3:prefix"]
+    assert bucket["Resource"] == ["arn:aws:s3:::archive", "arn:aws:s3:::ledgers"]
+
+
+def test_a_command_that_only_reads_reads_the_ledger_in_its_bucket() -> None:
+    objects, buckets, _ = json.loads(read_policy(ARN, "archive", ("ledgers", "a/_s3sink/")))["Statement"]
+    assert objects["Resource"] == ["arn:aws:s3:::archive/*", "arn:aws:s3:::ledgers/a/_s3sink/*"]
+    assert buckets["Resource"] == ["arn:aws:s3:::archive", "arn:aws:s3:::ledgers"]
