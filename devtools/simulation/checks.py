@@ -63,6 +63,8 @@ def _not_allowed(simulation: Simulation, role: Role, error: SinkError | None) ->
         return None
     if isinstance(error, InvalidSpec):
         return None if role.what == "reset" else "the manifest was valid before"
+    if role.is_misplaced and isinstance(error, ConfigurationError) and "spec.s3.ledger" in str(error):
+        return None
     if isinstance(error, OwnershipConflict):
         return None if _may_lose(simulation, role) else "no other sink has taken over"
     if type(error) is ConfigurationError and simulation.config.changes_ledger:

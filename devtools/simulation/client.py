@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from devtools.simulation.scheduler import Actor, Scheduler
 from devtools.simulation.store import SimulatedStore
+from devtools.simulation.two_buckets import FOLDER, SETTINGS, bucket_of_outage
 from sink_job.api.errors import TransientError
 from sink_job.s3 import (
     Conflict,
@@ -58,6 +59,7 @@ class Surroundings(Protocol):
     scheduler: Scheduler
     echoes: list[tuple[int, str, Callable[[], object]]]
     conditional_rng: random.Random
+    place_rng: random.Random
 
     def trace(self, text: str) -> None: ...
     def draw(self) -> str | None: ...
@@ -81,6 +83,16 @@ class SimulatedS3(S3Client):
         self._counts = RequestMetrics()
         self.failed_completions: set[tuple[str, str]] = set()
         """Actors and the uploads that they could not complete."""
+
+    def without_ledger(self) -> SimulatedS3:
+        """The client of a manifest with the ledger in the objects' bucket; this one if that is so anyway."""
+        if self.settings.ledger is None:
+            return self
+        return SimulatedS3(SETTINGS, self.store, self._simulation, self._rng, self._page)
+
+    def _is_of_ledger(self, what: str) -> bool:
+        place = self.settings.ledger
+        return place is not None and place.folder in what
 
     @property
     def meter(self) -> RequestMetrics:
@@ -185,10 +197,14 @@ class SimulatedS3(S3Client):
         lasts = rng.choice((RETRY_TIMEOUT_MS, RETRY_TIMEOUT_MS, 10 * RETRY_TIMEOUT_MS))
         actor.outage_until = self._simulation.scheduler.now + lasts
         actor.about_writes = about_writes
+        if self.settings.ledger is not None:
+            actor.outage_of_ledger = bucket_of_outage(self._simulation.place_rng)
 
     def _expect_answer(self, actor: Actor, what: str, writes: bool) -> None:
         """Raises TransientError if the store does not reply before the retries end."""
         if actor.outage_until < self._simulation.scheduler.now or (actor.about_writes and not writes):
+            return
+        if actor.outage_of_ledger not in (None, self._is_of_ledger(what)):
             return
         self._simulation.scheduler.sleep(RETRY_TIMEOUT_MS)
         if actor.outage_until > self._simulation.scheduler.now - RETRY_TIMEOUT_MS:
@@ -265,9 +281,11 @@ class SimulatedS3(S3Client):
 
     def delete(self, keys: Iterable[str]) -> None:
         unique = list(keys)
-        if unique:
-            names = ", ".join("/".join(key.split("/")[-2:]) for key in unique)
-            self._call(f"delete {names}", lambda: self.store.delete(unique), writes=True)
+        of_ledger = [key for key in unique if self._is_of_ledger(key)]
+        for some, where in (([key for key in unique if key not in of_ledger], ""), (of_ledger, f" of {FOLDER}")):
+            if some:
+                names = ", ".join("/".join(key.split("/")[-2:]) for key in some)
+                self._call(f"delete {names}{where}", lambda some=some: self.store.delete(some), writes=True)  # type: ignore[misc]
 
     # -- uploads -----------------------------------------------------------------------------------------------------
 

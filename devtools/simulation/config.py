@@ -67,6 +67,7 @@ TRAITS = (
     "offset-tags",
     "null-values",
     "previous-writer",
+    "two-buckets",
 )
 """Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
@@ -84,7 +85,9 @@ drivers; only if it is included, so that no seed without it changes, and not wit
 `null-values`: records have envelopes, some of them no value; not with `registry`.
 `equal-parts`: the store rejects an object whose parts have different sizes, apart from the last.
 `offset-tags`: objects get tags with their offsets. `previous-writer`: the first start continues a connector
-(`devtools.simulation.previous_writer`); only if it is included."""
+(`devtools.simulation.previous_writer`); only if it is included.
+`two-buckets`: ledger and staging are in a bucket of their own, which may fail alone, and some drivers start with
+another place for them; only if it is included."""
 
 FEATURES = (*EVENTS, *CALL_FAULTS, *CONDITIONAL_FAULTS, *TRAITS)
 
@@ -106,6 +109,7 @@ RARE = {
     "dead-letters": 0.4,
     "repairs": 0.0,
     "previous-writer": 0.0,
+    "two-buckets": 0.0,
     "skips": 0.25,
     "equal-parts": 0.2,
     "offset-tags": 0.2,
@@ -202,6 +206,8 @@ class SimulationConfig:
             containers.change_output(manifest["spec"], self.output_rng)
             if self.has("inference"):
                 containers.infer_schema(manifest["spec"]["format"])
+        if self.has("two-buckets"):
+            manifest["spec"]["s3"]["ledger"] = {"bucket": "ledgers"}
         if self.has("null-values"):
             null_values.write_nulls(manifest["spec"], self.null_rng)
         return parse_sink(manifest)

@@ -279,6 +279,10 @@ class Events:
             simulation.trace(f"another program sets the group's offset of {tp} to {chosen}")
 
     def _group_forgotten(self, actor: Actor) -> None:
+        self.forget_group()
+
+    def forget_group(self) -> None:
+        """The offsets of the group expire."""
         if self._simulation.oracle.current.starts:
             self._simulation.kafka.group.clear()
             self._simulation.topics.numbers.clear()

@@ -26,6 +26,7 @@ from devtools.simulation.repair_mutations import REPAIR_INCLUDE, REPAIR_MUTATION
 from devtools.simulation.runner import FailedCase, new_cases, run_case
 from devtools.simulation.skip_mutations import SKIP_INCLUDE, SKIP_MUTATIONS
 from devtools.simulation.store import SimulatedStore
+from devtools.simulation.two_buckets import PLACE_INCLUDE, PLACE_MUTATIONS
 from sink_job.api.errors import LedgerFenced
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.avro import container as avro_container
@@ -462,12 +463,20 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         hand_over_not_marked,
         owners_replaced_unconditionally,
     )
-} | {**DEAD_LETTER_MUTATIONS, **SKIP_MUTATIONS, **NULL_MUTATIONS, **REPAIR_MUTATIONS, **PREVIOUS_WRITER_MUTATIONS}
+} | {
+    **DEAD_LETTER_MUTATIONS,
+    **SKIP_MUTATIONS,
+    **NULL_MUTATIONS,
+    **REPAIR_MUTATIONS,
+    **PREVIOUS_WRITER_MUTATIONS,
+    **PLACE_MUTATIONS,
+}
 
 INCLUDE = {
     **SKIP_INCLUDE,
     **REPAIR_INCLUDE,
     **PREVIOUS_WRITER_INCLUDE,
+    **PLACE_INCLUDE,
     **dict.fromkeys(DEAD_LETTER_MUTATIONS, ("dead-letters",)),
     **dict.fromkeys(TOPIC_MUTATIONS, ("dead-letters", "dead-letter-topic")),
     "accepted_records_rebuilt_as_dead_letters": ("dead-letters", "lifecycle"),

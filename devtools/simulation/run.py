@@ -20,8 +20,9 @@ from devtools.simulation.executors import without_threads
 from devtools.simulation.kafka import SimulatedLog
 from devtools.simulation.oracle import Violation
 from devtools.simulation.scheduler import in_simulation
-from devtools.simulation.simulation import SETTINGS, Role, Simulation
+from devtools.simulation.simulation import Role, Simulation
 from devtools.simulation.successors import MAX_SUCCESSORS
+from devtools.simulation.two_buckets import SETTINGS, TWO_BUCKETS
 from sink_job.api.errors import OwnershipConflict
 from sink_job.api.sections.format_section import AvroSpec, ParquetSpec
 from sink_job.api.sections.job_sections import KeySettings
@@ -74,6 +75,7 @@ class Run:
         self._planned_faults()
         if simulation.previous is not None:
             simulation.previous.complete()
+        self._start_elsewhere()
         missing = 2
         for _ in range(MAX_LAST_DRIVERS):
             goal = StopCondition(until_caught_up=True, publish_open=True)
@@ -100,6 +102,18 @@ class Run:
         if role is not None:
             self._finish(role)
         repairs.expect_repaired()
+
+    def _start_elsewhere(self) -> None:
+        """Drivers with another place for the ledger, before and after the offsets of the group have expired."""
+        simulation = self.simulation
+        if not simulation.config.has(TWO_BUCKETS):
+            return
+        number = simulation.successors.finisher
+        caught_up = StopCondition(until_caught_up=True, publish_open=True)
+        for _ in range(2):
+            if simulation.has_owner(number):
+                self._finish(simulation.start_driver(caught_up, name="elsewhere", number=number, misplaced=True))
+            self._events.forget_group()
 
     def _planned_faults(self) -> None:
         """The faults of `lying-registry` and `lost-uploads`: too rare if they are drawn, since the ledger has to have
@@ -174,12 +188,14 @@ def simulate(config: SimulationConfig, *, log: Callable[[str], None] | None = No
 @contextmanager
 def _registered(simulation: Simulation) -> Iterator[None]:
     """`connect` gives the simulated client for the simulated settings."""
-    key = os.getpid(), SETTINGS
-    clients._clients[key] = simulation.s3
+    given = {simulation.s3.settings: simulation.s3, SETTINGS: simulation.s3.without_ledger()}
+    keys = {(os.getpid(), settings): client for settings, client in given.items()}
+    clients._clients.update(keys)
     try:
         yield
     finally:
-        del clients._clients[key]
+        for key in keys:
+            del clients._clients[key]
 
 
 @contextmanager

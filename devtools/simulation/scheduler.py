@@ -34,6 +34,7 @@ class Actor:
         self.faults: set[str] = set()
         self.outage_until = -1
         self.about_writes = False
+        self.outage_of_ledger: bool | None = None
         self.unproven = False
         self.baton = threading.Lock()
         self.baton.acquire()

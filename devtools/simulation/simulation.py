@@ -23,6 +23,7 @@ from devtools.simulation.repairs import Repairs
 from devtools.simulation.scheduler import Actor, Killed, Pause, Scheduler
 from devtools.simulation.store import SimulatedStore
 from devtools.simulation.successors import Successors
+from devtools.simulation.two_buckets import MISPLACED, SETTINGS, TWO_BUCKETS, WITH_LEDGER, without_place
 from sink_job.api.errors import SinkError, TransientError
 from sink_job.api.sections.operator_sections import OffsetResetSpec
 from sink_job.api.spec import Sink
@@ -42,15 +43,12 @@ from sink_job.maintenance.discard_open import discard_open
 from sink_job.maintenance.offset_reset import OffsetResetter
 from sink_job.registry.base import SchemaRegistry
 from sink_job.registry.client import open_schemas
-from sink_job.s3 import S3Settings
-
-SETTINGS = S3Settings(bucket="archive", region="us-east-1", endpoint="http://simulated")
 
 
 @dataclass
 class Role:
     """The role of an actor: a driver or a command. `since` is the number of claims at its start; `number` is that of
-    its sink."""
+    its sink. `is_misplaced`: its manifest has another place for the ledger."""
 
     actor: Actor
     what: str
@@ -60,6 +58,7 @@ class Role:
     number: int = 0
     take_over_from: Owner | None = None
     tracker: Progress | None = None
+    is_misplaced: bool = False
 
 
 class Simulation:
@@ -98,7 +97,9 @@ class Simulation:
         self._fault_rng = random.Random(f"{seed}/faults")
         self._conditional_faults = [name for name in CONDITIONAL_FAULTS if config.has(name)]
         self.conditional_rng = random.Random(f"{seed}/conditional-faults")
-        self.s3 = SimulatedS3(SETTINGS, self.store, self, random.Random(f"{seed}/calls"), config.page)
+        settings = WITH_LEDGER if config.has(TWO_BUCKETS) else SETTINGS
+        self.s3 = SimulatedS3(settings, self.store, self, random.Random(f"{seed}/calls"), config.page)
+        self.place_rng = random.Random(f"{seed}/places")
         self.admin = SimulatedAdmin(self.kafka, self.scheduler, self.trace, self._kafka_fails)
         self._topic_rng = random.Random(f"{seed}/dead-letter-topic")
         self.topics = SimulatedTopics({TOPIC}, self._before_topic, self._after_topic, self._produced)
@@ -229,13 +230,16 @@ class Simulation:
         after: int = 0,
         ahead: int = 0,
         number: int | None = None,
+        misplaced: bool = False,
     ) -> Role:
-        """`number`: of the sink (default: drawn, if there are several)."""
+        """`number`: of the sink (default: drawn, if there are several). `misplaced`: with another place for the ledger
+        (otherwise this is drawn)."""
         self._names += 1
         scheduler = self.scheduler
         name = f"{name}-{self._names}"
         number = self.successors.draw() if number is None else number
         sink = self.sinks[number]
+        is_misplaced = misplaced or self._is_misplaced(number)
         goal = replace(goal, take_over_from=self._predecessor(number))
 
         def clock() -> int:
@@ -251,7 +255,7 @@ class Simulation:
             )
             self._begin(role)
             context = CoordinatorContext(
-                s3=SETTINGS,
+                s3=SETTINGS if is_misplaced else self.s3.settings,
                 admin=self.admin,
                 engine=engine,
                 clock=clock,
@@ -269,14 +273,25 @@ class Simulation:
             )
             self.forget_schemas()
             role.tracker = Progress(sink, clock)
-            driver = Coordinator(sink, context, goal, role.tracker)
+            driver = Coordinator(without_place(sink) if is_misplaced else sink, context, goal, role.tracker)
             role.driver = driver
             driver.run()
 
         role = self._spawn(name, work, ahead, number, goal.take_over_from)
+        role.is_misplaced = is_misplaced
         role.actor.wake = scheduler.now + after
         self.trace(f"{name} starts in {after} ms, its clock {ahead} ms ahead: {goal}")
         return role
+
+    def _is_misplaced(self, number: int) -> bool:
+        """Whether the next driver has another place for the ledger than the first one."""
+        if not self.config.has(TWO_BUCKETS) or self.calm or not self.has_owner(number):
+            return False
+        return self.place_rng.random() < MISPLACED
+
+    def has_owner(self, number: int) -> bool:
+        """Whether the ledger of a sink has an owner."""
+        return f"topics/_s3sink/{self.successors.owner(number).sink_id}/owner.json" in self.store.objects
 
     def _schemas_of(self, sink: Sink, attempt: str) -> SchemaRegistry | None:
         """The registry of the driver `attempt`."""

@@ -11,6 +11,7 @@ import random
 from dataclasses import dataclass, field
 
 from devtools.simulation.dead_letters import is_dead_letters
+from devtools.simulation.two_buckets import FRONT
 from sink_job.ledger.ownership import Owner
 
 MAX_SUCCESSORS = 2
@@ -83,13 +84,13 @@ class Successors:
     def claims(self, root: str, attempt: str) -> None:
         """Handles the claim of the ledger `root`, without a trailing slash."""
         number = self.numbers.get(attempt)
-        owner, handed_over = self._ledgers.get(root, (0, False))
+        owner, handed_over = self._ledgers.get(root.removeprefix(FRONT), (0, False))
         if number is not None and (number < owner or (number == owner and handed_over)):
             self.superseded.add(attempt)
 
     def is_handed_over(self, root: str) -> bool:
         """Whether another ledger follows this one."""
-        return self._ledgers.get(root, (0, False))[1]
+        return self._ledgers.get(root.removeprefix(FRONT), (0, False))[1]
 
     def is_abandoned(self, upload_id: str, key: str) -> bool:
         """Whether this upload, or the object `key` of a ledger, is one of a sink that has lost its topics to a sink

@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sink_job.api.errors import AccessDenied, ConfigurationError, SinkError, UnsupportedStore
+from sink_job.api.errors import AccessDenied, ConfigurationError, SinkError, TransientError, UnsupportedStore
 from sink_job.s3.client import S3Client
-from sink_job.s3.errors import NoSuchUpload, PreconditionFailed
+from sink_job.s3.errors import Conflict, NoSuchUpload, PreconditionFailed
 from sink_job.s3.objects import CUSTOMER
 
 __all__ = [
@@ -121,9 +121,12 @@ def probe_existing(s3: S3Client, key: str) -> None:
         try:
             _complete_over(s3, key, s3.get(key))
             break
-        except NoSuchUpload:  # another driver has removed it
+        except _Overwritten:  # or another driver has removed the upload, which some stores do not report
             if not remaining:
                 raise
+        except (NoSuchUpload, Conflict) as error:  # another driver has removed it, or writes the file
+            if not remaining:
+                raise TransientError(f"another process changes {s3.url_of(key)}: {error}. Try again") from error
 
 
 def _complete_over(s3: S3Client, key: str, content: bytes) -> None:

@@ -84,6 +84,26 @@ def test_a_simulation_rejects_an_object_that_a_connector_completes_after_the_cla
     assert not rejected.oracle.visible
 
 
+@pytest.mark.parametrize("group", range(2))
+def test_every_invariant_holds_in_new_simulations_with_two_buckets(group: int) -> None:
+    print(f"base seed {BASE}: repeat with S3SINK_SEED={BASE}")
+    runs = RUNS // 12
+    for case in new_cases(BASE + group * runs, runs, include=["two-buckets"]):
+        failed = run_case(case)
+        assert failed is None, description(failed)
+
+
+def test_simulations_with_two_buckets_reject_drivers_with_another_place() -> None:
+    rejected = 0
+    for seed in range(10):
+        simulation = simulate(config_of_seed(seed, include=["two-buckets"]))
+        rejected += sum(role.is_misplaced and error is not None for role, error in simulation.ended)
+        records = [key for key in simulation.store.objects if "/_s3sink/" in key and "/ledger/" in key]
+        assert records
+        assert all(key.startswith("archive/topics/_s3sink/") for key in records)
+    assert rejected > 3
+
+
 def test_simulations_with_repairs_restore_objects() -> None:
     simulations = [simulate(config_of_seed(seed, include=["repairs"])) for seed in range(6)]
     assert sum(each.repairs.restored for each in simulations if each.repairs is not None) > 10

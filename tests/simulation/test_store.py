@@ -30,6 +30,7 @@ class Nothing:
     def __init__(self) -> None:
         self.scheduler = Scheduler(random.Random(0), now=1_700_000_000_000, stay=1, tick=0)
         self.echoes: list[tuple[int, str, Callable[[], object]]] = []
+        self.place_rng = random.Random(0)
 
     def trace(self, text: str) -> None:
         """Discards the trace."""

@@ -214,3 +214,9 @@ def test_the_login_of_a_proxy_is_mounted_in_drivers_and_executors() -> None:
     found = accepted({"spec.s3.proxy": section})
     assert "proxy-login" in executor_secret_names(found)
     assert "proxy-login" in secret_names(found)
+
+
+def test_the_keys_of_the_ledgers_bucket_are_mounted_in_drivers_and_executors() -> None:
+    found = accepted({"spec.s3.ledger": {"bucket": "ledgers", "credentials": {"secret": "ledger-keys"}}})
+    assert "ledger-keys" in executor_secret_names(found)
+    assert "ledger-keys" in secret_names(found)
