@@ -47,7 +47,7 @@ def _lines(report: RepairReport) -> Iterator[str]:
     for o in report.objects:
         yield _line(report.bucket, o)
         if o.kept is not None:
-            yield f"    its damaged bytes are at s3://{report.bucket}/{o.kept}"
+            yield f"    its damaged bytes are at s3://{report.kept_bucket or report.bucket}/{o.kept}"
     if report.pending:
         yield (
             f"note: {report.pending:,} damaged objects are not acknowledged yet: the driver reports them "

@@ -21,6 +21,7 @@ SHARED_SPARK = frozenset(
         "java_readers",
         "kafka_cases",
         "kafka_logins",
+        "ledger_place_commands",
         "parquet_java",
         "plan",
         "protobuf_registry",

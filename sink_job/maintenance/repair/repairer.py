@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
 from sink_job.api.errors import ConfigurationError, TransientError, UnsupportedStore
 from sink_job.ledger.first_claim.ledger_place import home_of
 from sink_job.ledger.store import Ledger
@@ -82,9 +84,11 @@ class Repairer:
         return self._report(sink_id, found)
 
     def _report(self, sink_id: str, found: Suspects) -> RepairReport:
+        place = self._s3.settings.ledger
         return RepairReport(
             sink_id=sink_id,
             bucket=self._s3.bucket,
+            kept_bucket=UNSET if place is None else place.settings.bucket,
             dry_run=self._request.dry_run,
             objects=tuple(self._results.done[s.o.key] for s in found.objects if s.o.key in self._results.done),
             removed=found.removed,

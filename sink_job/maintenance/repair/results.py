@@ -107,7 +107,8 @@ class RepairResults:
 class RepairReport(msgspec.Struct, frozen=True, rename="camel"):
     """The result of `s3sink repair`. `removed` counts the missing objects that are left alone: a lifecycle rule has
     removed them. `pending` counts those that a driver has to publish first, `accepted` missing and damaged ones whose
-    loss an earlier command has recorded. `record` is the number of the ledger record that accepts losses."""
+    loss an earlier command has recorded. `record` is the number of the ledger record that accepts losses.
+    `kept_bucket` is the bucket of the copies of damaged bytes, with `spec.s3.ledger`."""
 
     sink_id: str
     bucket: str
@@ -118,6 +119,7 @@ class RepairReport(msgspec.Struct, frozen=True, rename="camel"):
     notes: tuple[str, ...] = ()
     accepted: int = 0
     record: int | None = None
+    kept_bucket: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def exit_code(self) -> int:
