@@ -1,8 +1,8 @@
 """Keys of customers (SSE-C): the parameters of each request that needs one, from files of mounted Secrets.
 
-The store does not say which key an object has. Everything that is written has the current key. What exists is read with
-the current key. If the store rejects it, the previous ones are tried, and at last none: it may be from before the
-first.
+The store does not say which key an object has. Everything that is written has the current key, or none if a sink has
+left this encryption. What exists is read with the current key. If the store rejects it, the previous ones are tried,
+and at last none: it may be from before the first.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ _REJECTED: Final = (400, 403)
 
 
 class CustomerKeys:
-    """The keys of a client: the current one, then the previous ones.
+    """The keys of a client: the current one (None: nothing is written with a key), then the previous ones.
 
     Raises InvalidCredentials for a file that does not contain a key.
     """
 
-    def __init__(self, files: tuple[Path, ...]) -> None:
-        self._parameters: tuple[Mapping[str, str], ...] = (*(_parameters(_read(file)) for file in files), {})
+    def __init__(self, files: tuple[Path | None, ...]) -> None:
+        found = tuple({} if file is None else _parameters(_read(file)) for file in files)
+        self._parameters: tuple[Mapping[str, str], ...] = found if {} in found else (*found, {})
 
     def of(self, operation: str) -> tuple[Mapping[str, str], ...]:
         """The parameters of the attempts of a request, in their order. `operation`: S3's name."""
@@ -53,10 +54,11 @@ def is_other_key(error: ClientError) -> bool:
     return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") in _REJECTED
 
 
-def customer_key_id(files: tuple[Path, ...]) -> str | None:
-    """What distinguishes the current key from others, without revealing it; None without keys. Raises
+def customer_key_id(files: tuple[Path | None, ...]) -> str | None:
+    """What distinguishes the current key from others, without revealing it; None without one. Raises
     InvalidCredentials."""
-    return hashlib.sha256(b"s3sink " + _read(files[0])).hexdigest()[:16] if files else None
+    current = files[0] if files else None
+    return None if current is None else hashlib.sha256(b"s3sink " + _read(current)).hexdigest()[:16]
 
 
 def _read(file: Path) -> bytes:
@@ -73,7 +75,7 @@ def _read(file: Path) -> bytes:
     return key
 
 
-def _parameters(key: bytes) -> Mapping[str, str]:
+def _parameters(key: bytes) -> dict[str, str]:
     return {
         "SSECustomerAlgorithm": "AES256",
         "SSECustomerKey": base64.b64encode(key).decode(),

@@ -41,7 +41,7 @@ class S3Settings:
     `lock`: Object Lock of objects.
     `offset_tags`: objects get tags with their offsets; `ignores_tag_errors`: also if that fails.
     `encryption`: of all that is written, as parameters of PutObject and CreateMultipartUpload.
-    `customer_keys`: files with the keys of SSE-C, the current one first.
+    `customer_keys`: files with the keys of SSE-C, the current one first; None: nothing is written with a key.
     `every_request`: parameters of each request that has them. `accelerate`, `dual_stack`: endpoints of AWS.
     `anonymous`: requests have no signature.
     `ledger`: the bucket of ledger and staging, if it is not this one. `section`: of the manifest, for errors.
@@ -63,7 +63,7 @@ class S3Settings:
     offset_tags: bool = False
     ignores_tag_errors: bool = True
     encryption: tuple[tuple[str, str | bool], ...] = ()
-    customer_keys: tuple[Path, ...] = ()
+    customer_keys: tuple[Path | None, ...] = ()
     every_request: tuple[tuple[str, str], ...] = ()
     accelerate: bool = False
     dual_stack: bool = False
@@ -212,13 +212,14 @@ def _encryption(spec: "S3Spec") -> tuple[tuple[str, str | bool], ...]:
     return tuple((name, value) for name, value in found.items() if value is not None)
 
 
-def _customer_keys(spec: "S3Spec", secret_dirs: Mapping[str, Path]) -> tuple[Path, ...]:
-    if spec.encryption is None or spec.encryption.customer_key is None:
+def _customer_keys(spec: "S3Spec", secret_dirs: Mapping[str, Path]) -> tuple[Path | None, ...]:
+    if spec.encryption is None:
         return ()
     current, previous = spec.encryption.customer_key, spec.encryption.previous_keys
-    directory = _directory(current.secret, "encryption.customerKey", secret_dirs)
+    if current is None and not previous:
+        return ()
     return (
-        directory / current.key,
+        None if current is None else _directory(current.secret, "encryption.customerKey", secret_dirs) / current.key,
         *(_directory(each.secret, "encryption.previousKeys", secret_dirs) / each.key for each in previous),
     )
 

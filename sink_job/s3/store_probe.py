@@ -78,7 +78,8 @@ def probe_encryption(s3: S3Client, prefix: str) -> None:
     A completion needs permissions that a put does not (kms:Decrypt). Does nothing without `spec.s3.encryption`. Raises
     UnsupportedStore for a store that ignores it, and ConfigurationError if the key cannot be used.
     """
-    expected = dict(s3.settings.encryption).get("ServerSideEncryption", CUSTOMER if s3.settings.customer_keys else None)
+    has_key = any(s3.settings.customer_keys[:1])
+    expected = dict(s3.settings.encryption).get("ServerSideEncryption", CUSTOMER if has_key else None)
     if expected is None:
         return
     keys = [f"{prefix}probe/{uuid.uuid4().hex}" for _ in range(2)]

@@ -16,7 +16,8 @@ _NEED_A_KEY = ("PutObject", "CreateMultipartUpload", "UploadPart", "CompleteMult
 
 class CustomerKeyStore(FaultProxy):
     """`keys` and `uploads`: the MD5 of the key of each object and upload, by its key; empty for one without.
-    `rejected`: the requests with another key. `demands`: writes without a key are rejected."""
+    `rejected`: the requests with another key. `demands`: writes without a key are rejected. It reports
+    the encryption AES256 for each object without a key, as S3 does."""
 
     def __init__(self, upstream: str) -> None:
         super().__init__(upstream)
@@ -36,8 +37,10 @@ class CustomerKeyStore(FaultProxy):
         return super()._classify(number, head)
 
     def _replied(self, request: S3Request, answer: Head) -> Head:
-        has_key = request.kind in ("HeadObject", "GetObject") and self.keys.get(request.key)
-        return answer.adding(f"{_PREFIX}-algorithm", "AES256") if has_key else answer
+        if request.kind not in ("HeadObject", "GetObject"):
+            return answer
+        has_key = self.keys.get(request.key)
+        return answer.adding(f"{_PREFIX}-algorithm" if has_key else "x-amz-server-side-encryption", "AES256")
 
     def _is_rejected(self, request: S3Request) -> bool:
         if request.kind not in _NEED_A_KEY:

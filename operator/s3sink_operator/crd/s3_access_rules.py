@@ -72,7 +72,6 @@ def _encryption(here: str) -> Iterator[CelRule]:
         ("kmsKey", "!has(self.kmsKey)", (EncryptionType.KMS, EncryptionType.KMS_DSSE)),
         ("bucketKey", "!has(self.bucketKey)", (EncryptionType.KMS,)),
         ("customerKey", "!has(self.customerKey)", (EncryptionType.CUSTOMER,)),
-        ("previousKeys", "!has(self.previousKeys) || self.previousKeys.size() == 0", (EncryptionType.CUSTOMER,)),
     ):
         yield CelRule(
             f"{here}.encryption",
@@ -88,7 +87,8 @@ def _encryption(here: str) -> Iterator[CelRule]:
         here,
         either(
             "!has(self.encryption)",
-            "self.encryption.type != 'Customer'",
+            "self.encryption.type != 'Customer' && (!has(self.encryption.previousKeys) || "
+            "self.encryption.previousKeys.size() == 0)",
             "!has(self.endpoint)",
             "!self.endpoint.startsWith('http://')",
             f"self.endpoint.matches({LOOPBACK_URL})",

@@ -97,14 +97,13 @@ def _encryption(spec: Spec) -> Iterator[FieldError]:
         ("kmsKey", encryption.kms_key is not None, (EncryptionType.KMS, EncryptionType.KMS_DSSE)),
         ("bucketKey", encryption.bucket_key is not None, (EncryptionType.KMS,)),
         ("customerKey", encryption.customer_key is not None, (EncryptionType.CUSTOMER,)),
-        ("previousKeys", bool(encryption.previous_keys), (EncryptionType.CUSTOMER,)),
     ):
         if is_set and encryption.type not in types:
             message = f"has no effect with the type {encryption.type}, only with {' and '.join(types)}: remove it"
             yield FieldError((*here, name), message, ((*here, "type"),))
-    if encryption.type is EncryptionType.CUSTOMER:
-        if encryption.customer_key is None:
-            yield FieldError((*here, "customerKey"), "is missing: the type Customer needs it", ((*here, "type"),))
+    if encryption.type is EncryptionType.CUSTOMER and encryption.customer_key is None:
+        yield FieldError((*here, "customerKey"), "is missing: the type Customer needs it", ((*here, "type"),))
+    if encryption.type is EncryptionType.CUSTOMER or encryption.previous_keys:
         endpoint = spec.s3.endpoint
         if endpoint is not None and endpoint.startswith("http://") and not is_loopback(endpoint):
             message = "is not possible with an endpoint without TLS, also with insecure: each request contains the key"

@@ -90,4 +90,5 @@ class EncryptionSpec(SpecModel):
         list[SecretKey],
         description(example=[{"secret": "s3-encryption", "key": "2025"}], max_length=10),
     ] = Field(default_factory=list)
-    """Secrets with earlier keys, to read what was written with them: the ledger as long as the sink exists."""
+    """Secrets with earlier keys, to read what was written with them: the ledger as long as the sink exists. With
+    another type than Customer: nothing new has a key, and open objects are closed before others begin."""

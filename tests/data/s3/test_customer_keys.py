@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from hashlib import md5
 from pathlib import Path
@@ -32,8 +32,17 @@ pytestmark = pytest.mark.data
 
 ALL = StopCondition(until_caught_up=True, publish_open=True)
 CAUGHT_UP = StopCondition(until_caught_up=True)
+FIRST = {"type": "Customer", "customerKey": {"secret": "keys", "key": "a"}}
 SECOND = {"type": "Customer", "customerKey": {"secret": "keys", "key": "b"}}
 Keyed = Callable[..., SinkFixture]
+
+
+KILLED_AT: dict[str, Predicate] = {
+    "a part": lambda r: r.kind == "UploadPart" and "/probe/" not in r.key,
+    "a staged remainder": lambda r: r.kind == "PutObject" and "/staging/" in r.key,
+    "a record": lambda r: r.kind == "PutObject" and "/ledger/" in r.key,
+    "a completion": lambda r: r.kind == "CompleteMultipartUpload" and "/probe/" not in r.key,
+}
 
 
 @pytest.fixture
@@ -68,11 +77,17 @@ def keyed(plain: SinkFixture, store: CustomerKeyStore, tmp_path: Path) -> Keyed:
     return sink
 
 
-def run(sink: SinkFixture, log: SyntheticLog, goal: StopCondition = ALL, **given: Any) -> None:
+def run(
+    sink: SinkFixture,
+    log: SyntheticLog,
+    goal: StopCondition = ALL,
+    *,
+    encryption: Mapping[str, Any] = FIRST,
+    **given: Any,
+) -> None:
     """Runs the sink with the section that its keys belong to."""
     s3 = {"bucket": sink.bucket, "endpoint": sink.endpoint, "region": "us-east-1", "pathStyle": True, "partSize": "5Mi"}
-    keys = {"type": "Customer", "customerKey": {"secret": "keys", "key": "a"}}
-    sink.run(log, goal, **{"flush_size": 10, "spec": {"s3": {**s3, "encryption": keys}}, **given})
+    sink.run(log, goal, **{"flush_size": 10, "spec": {"s3": {**s3, "encryption": encryption}}, **given})
 
 
 def test_each_object_and_each_file_of_the_ledger_has_the_key(store: CustomerKeyStore, keyed: Keyed) -> None:
@@ -111,18 +126,56 @@ def test_a_sink_without_a_key_gets_one(store: CustomerKeyStore, plain: SinkFixtu
     assert keys == ["", md5_of("a")]
 
 
+def left_behind(plain: SinkFixture, store: CustomerKeyStore, key: Path) -> SinkFixture:
+    """The sink with the encryption of S3, and the key in previousKeys."""
+    store.demands = False
+    encryption = (("ServerSideEncryption", "AES256"),)
+    settings = dataclasses.replace(
+        plain.settings, endpoint=store.endpoint, customer_keys=(None, key), encryption=encryption
+    )
+    return dataclasses.replace(plain, settings=settings)
+
+
+LEFT = {"type": "Aes256", "previousKeys": [{"secret": "keys", "key": "a"}]}
+
+
+def test_a_sink_that_leaves_its_key_closes_open_objects_first_and_later_ones_have_none(
+    store: CustomerKeyStore, plain: SinkFixture, keyed: Keyed, tmp_path: Path
+) -> None:
+    log = SyntheticLog(records=7, value_bytes=1_800_000)
+    run(keyed("a"), log, CAUGHT_UP)
+    (upload,) = keyed("a").s3.list_uploads("topics/log/")
+    left, longer = left_behind(plain, store, tmp_path / "a"), dataclasses.replace(log, records=10)
+    run(left, longer, encryption=LEFT)
+    by_key = {key: store.keys[key] for key in left.contents()}
+    assert [md5 for _, md5 in sorted(by_key.items())] == [md5_of("a"), ""]
+    assert min(by_key) == upload.key
+    (result,) = left.verify(longer)
+    assert (result.objects, result.records, result.findings) == (2, 10, ())
+    assert left.orphans() == []
+
+
+@pytest.mark.parametrize("effect", ["a part", "a record", "a completion"])
+def test_a_driver_killed_while_it_leaves_its_key_is_continued_without_it(
+    store: CustomerKeyStore, plain: SinkFixture, keyed: Keyed, tmp_path: Path, effect: str
+) -> None:
+    log = SyntheticLog(records=7, value_bytes=1_800_000)
+    run(keyed("a"), log, CAUGHT_UP)
+    left, longer = left_behind(plain, store, tmp_path / "a"), dataclasses.replace(log, records=10)
+    work = partial(run, left, longer, encryption=LEFT)
+    matches = KILLED_AT[effect]
+    assert killed_at(work, store, lambda r: matches(r) and "owner.json" not in r.key, "after", 1)
+    store.watch()
+    run(left, longer, encryption=LEFT)
+    (result,) = left.verify(longer)
+    assert (result.objects, result.records, result.findings) == (2, 10, ())
+    assert [store.keys[key] for key in sorted(left.contents())] == [md5_of("a"), ""]
+
+
 def test_without_the_previous_key_a_sink_does_not_start(keyed: Keyed) -> None:
     run(keyed("a"), SyntheticLog(records=5), CAUGHT_UP)
     with pytest.raises(ConfigurationError):
         run(keyed("b"), SyntheticLog(records=5))
-
-
-KILLED_AT: dict[str, Predicate] = {
-    "a part": lambda r: r.kind == "UploadPart" and "/probe/" not in r.key,
-    "a staged remainder": lambda r: r.kind == "PutObject" and "/staging/" in r.key,
-    "a record": lambda r: r.kind == "PutObject" and "/ledger/" in r.key,
-    "a completion": lambda r: r.kind == "CompleteMultipartUpload" and "/probe/" not in r.key,
-}
 
 
 @pytest.mark.parametrize("point", ["before", "after"])

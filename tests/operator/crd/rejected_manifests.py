@@ -509,9 +509,15 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         "spec.s3.encryption.type is not possible",
     ),
     (
-        "a customer's previous key with KMS",
-        [{"spec.s3.encryption": {"type": "Kms", "previousKeys": [{"secret": "a", "key": "b"}]}}],
-        "spec.s3.encryption.previousKeys has no effect",
+        "a customer's previous key without TLS",
+        [
+            {
+                "spec.s3.encryption": {"type": "Kms", "previousKeys": [{"secret": "a", "key": "b"}]},
+                "spec.s3.endpoint": "http://store:9000",
+                "spec.s3.insecure": True,
+            }
+        ],
+        "spec.s3.encryption.type is not possible with an endpoint without TLS",
     ),
     (
         "a lock for a time without a unit",

@@ -75,12 +75,20 @@ def test_classes_that_cannot_be_read_back_and_unknown_ones_are_rejected(name: st
         ({"type": "Aes256", "bucketKey": False}, "bucketKey"),
         ({"type": "KmsDsse", "bucketKey": True}, "bucketKey"),
         ({"type": "Kms", "customerKey": {"secret": "a", "key": "b"}}, "customerKey"),
-        ({"type": "Kms", "previousKeys": [{"secret": "a", "key": "b"}]}, "previousKeys"),
     ],
 )
 def test_a_field_of_another_encryption_is_rejected(fields: dict[str, object], name: str) -> None:
     (error,) = spec_errors({"spec.s3.encryption": fields})
     assert error.startswith(f"spec.s3.encryption.{name}: has no effect with the type {fields['type']}")
+
+
+def test_previous_keys_are_for_each_type_and_need_tls() -> None:
+    keys = {"type": "Aes256", "previousKeys": [{"secret": "a", "key": "b"}]}
+    assert accepted({"spec.s3.encryption": keys}).spec.s3.encryption is not None
+    (error,) = spec_errors(
+        {"spec.s3.encryption": keys, "spec.s3.endpoint": "http://store:9000", "spec.s3.insecure": True}
+    )
+    assert error.startswith("spec.s3.encryption.type: is not possible with an endpoint without TLS")
 
 
 def test_keys_of_customers_need_a_key_and_tls() -> None:
