@@ -77,8 +77,8 @@ def test_the_objects_are_the_same_wherever_the_ledger_is(
 def test_a_crash_at_any_effect_leaves_the_same_objects_and_no_orphans_in_both_buckets(
     s3: S3Server, undisturbed: SinkFixture, tmp_path: Path, effect: str
 ) -> None:
-    nth, killed = 0, True
-    while killed:
+    nth, killed, most = 0, True, 9 if effect == "a probe, an owner or the claim" else 2
+    while killed and nth < most:
         nth += 1
         folder = tmp_path / str(nth)
         folder.mkdir()

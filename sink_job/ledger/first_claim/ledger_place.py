@@ -103,8 +103,11 @@ def _edits(other: str, url: str, home: str) -> tuple[list[str], str]:
     if was_elsewhere or (url != home and _parent(other) == _parent(home)):
         places = ["not set" if _parent(each) == _parent(home) else _place(each, suffix) for each in (other, url)]
         return [f"spec.s3.ledger was {places[0]} and is {places[1]}"], _ANOTHER_PLACE
+    front = url.removesuffix(home.removeprefix("s3://"))  # the URL of what the keys of this place begin with
     if url != home:
-        return ["spec.s3.bucket, spec.s3.topicsDir or spec.s3.ledger was changed"], _ANOTHER_PLACE
+        if not other.startswith(front):
+            return ["spec.s3.bucket, spec.s3.topicsDir or spec.s3.ledger was changed"], _ANOTHER_PLACE
+        other, url = f"s3://{other.removeprefix(front)}", home
     old, new = _fields(other), _fields(url)
     return (
         [f"{field} was {old[field]} and is {new[field]}" for field in old if old[field] != new[field]],

@@ -76,6 +76,13 @@ def test_the_secret_access_key_is_redacted_and_the_access_key_id_is_not(tmp_path
     assert secrets_of(sink_with("", "credentials: {secret: keys}"), {"keys": tmp_path}, {}) == ["sk", "st"]
 
 
+def test_the_keys_of_the_ledgers_bucket_are_redacted(tmp_path: Path) -> None:
+    for key, value in (("AWS_ACCESS_KEY_ID", "AKIA"), ("AWS_SECRET_ACCESS_KEY", "of-the-ledger")):
+        (tmp_path / key).write_text(value)
+    sink = sink_with("", "ledger: {bucket: ledgers, credentials: {secret: keys}}")
+    assert secrets_of(sink, {"keys": tmp_path}, {}) == ["of-the-ledger"]
+
+
 def test_the_credentials_of_a_registry_are_redacted_and_the_user_is_not(tmp_path: Path) -> None:
     for key, value in (("username", "reader"), ("password", "of-the-reader"), ("token", "bearer")):
         (tmp_path / key).write_text(value)
