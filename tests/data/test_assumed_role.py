@@ -1,4 +1,5 @@
-"""A sink that assumes a role whose sessions end while it runs: driver, workers and commands renew them."""
+"""A sink that assumes a role whose sessions end while it runs: driver, workers and commands renew them, for the buckets
+of objects and ledger."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ SESSION_S = 4.0
 def moto() -> Iterator[S3Server]:
     with s3_server(Moto) as server:
         server.client().create_bucket(Bucket="archive")
+        server.client().create_bucket(Bucket="ledgers")
         yield server
 
 
@@ -49,7 +51,10 @@ def test_sessions_that_end_while_a_sink_runs_are_renewed_in_all_its_processes(
         topics=[topic],
         endpoint=sessions.endpoint,
         bucket="archive",
-        s3={"assumeRole": {"arn": ROLE, "externalId": "partner-7", "sessionName": "flights"}},
+        s3={
+            "assumeRole": {"arn": ROLE, "externalId": "partner-7", "sessionName": "flights"},
+            "ledger": {"bucket": "ledgers", "prefix": "of"},
+        },
         rotation={"flushSize": 3},
         rounds={"minBytes": 0, "maxDelay": "50ms"},
     )
@@ -72,7 +77,9 @@ def test_sessions_that_end_while_a_sink_runs_are_renewed_in_all_its_processes(
     assert (asked["RoleArn"], asked["ExternalId"], asked["RoleSessionName"]) == (ROLE, "partner-7", "flights")
     assert asked["DurationSeconds"] == "3600"
     allowed = {each for statement in json.loads(asked["Policy"])["Statement"] for each in statement["Resource"]}
-    assert "arn:aws:s3:::archive/topics/*" in allowed
+    assert {"arn:aws:s3:::archive/topics/*", "arn:aws:s3:::ledgers/of/archive/topics/_s3sink/*"} <= allowed
+    ledger = moto.client().list_objects_v2(Bucket="ledgers", Prefix="of/archive/topics/_s3sink/default.flights/ledger/")
+    assert ledger["KeyCount"] > 0
     log = "".join(each.log for each in sink.processes)
     assert SECRET_KEY not in log
     assert not any(key in log for key in sessions.used)
