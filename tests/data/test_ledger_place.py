@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from devtools.chaos.drivers import VersioningGW
-from devtools.faults.s3_proxy import FaultProxy
+from devtools.faults.s3_proxy import FaultProxy, S3ErrorReply
 from devtools.s3 import S3Server, credentials_secret, s3_client, s3_server
 from sink_job.api.errors import (
     AccessDenied,
@@ -21,10 +21,12 @@ from sink_job.api.errors import (
     ConfigurationError,
     InvalidCredentials,
     OwnershipConflict,
+    TransientError,
 )
 from sink_job.cli.store_checks import Outcome, check_store
 from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.ownership import Owner
+from sink_job.s3 import RetryPolicy
 from tests.data.s3.test_access import WithUsers
 from tests.data.test_crash_points import ALL, EFFECTS, GIVEN, LOG
 from tests.data.test_repair import FIRST, repair, truncate
@@ -91,6 +93,47 @@ def test_a_crash_at_any_effect_leaves_the_same_objects_and_no_orphans_in_both_bu
         assert sink.group() == undisturbed.group()
         assert sink.orphans_after(ALL, LOG, GIVEN) == []
     assert nth > 1, "the effect does not occur"
+
+
+@pytest.mark.parametrize("fails", ["objects", "ledger"])
+def test_a_bucket_that_stops_to_answer_ends_the_driver_and_the_next_one_leaves_the_same_objects(
+    s3: S3Server, undisturbed: SinkFixture, tmp_path: Path, fails: str
+) -> None:
+    nth, outages = 1, 0
+    while True:
+        folder = tmp_path / str(nth)
+        folder.mkdir()
+        sink = impatient(SinkFixture.new(s3.endpoint, folder).with_other_ledger_bucket())
+        name = sink.bucket if fails == "objects" else sink.s3.of_ledger.bucket
+        with FaultProxy(s3.endpoint) as proxy:
+            proxy.when(lambda r: r.bucket == name, S3ErrorReply(503, "SlowDown"), nth=nth, times=None)  # noqa: B023
+            message = ended(sink.through(proxy))
+        if message is None:
+            break
+        assert f"s3://{name}" in message
+        sink.run(LOG, ALL, **GIVEN)
+        assert sink.contents() == undisturbed.contents()
+        assert sink.group() == undisturbed.group()
+        assert sink.orphans_after(ALL, LOG, GIVEN) == []
+        nth, outages = nth + 7, outages + 1
+    assert outages > 3
+
+
+def ended(sink: SinkFixture) -> str | None:
+    """The error that ends a run because a bucket does not answer; None without an error."""
+    try:
+        sink.run(LOG, ALL, **GIVEN)
+    except TransientError as error:
+        return str(error)
+    return None
+
+
+def impatient(sink: SinkFixture) -> SinkFixture:
+    """The same sink, which gives up soon."""
+    place, retry = sink.settings.ledger, RetryPolicy(max_elapsed_s=0.05, first_s=0.01, cap_s=0.02)
+    assert place is not None
+    ledger = replace(place, settings=replace(place.settings, retry=retry))
+    return replace(sink, settings=replace(sink.settings, retry=retry, ledger=ledger))
 
 
 # -- commands --------------------------------------------------------------------------------------------------------
