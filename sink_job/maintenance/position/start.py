@@ -16,8 +16,6 @@ from sink_job.engine.types import Engine
 from sink_job.ledger.first_claim.ledger_place import ledger_root
 from sink_job.ledger.first_claim.previous_writer import PreviousWriter
 from sink_job.ledger.store import Ledger
-from sink_job.maintenance.position.finder import find_position
-from sink_job.migrate.inputs.worker_rest import stop_connector
 from sink_job.registry.base import SchemaRegistry
 from sink_job.s3 import S3Client, S3Settings
 
@@ -65,6 +63,10 @@ def previous_writer(
     Raises ConfigurationError for active members, LedgerLost for topic-partitions that cannot start, and the errors of
     the worker, Kafka, the store and the engine.
     """
+    # Most drivers never compare objects: they import neither readers of Avro and Parquet nor a client of the worker.
+    from sink_job.maintenance.position.finder import find_position
+    from sink_job.migrate.inputs.worker_rest import stop_connector
+
     if has_ledger(sink, s3):
         report("the sink has a ledger: it continues there, and --from-connector has no effect")
         return None

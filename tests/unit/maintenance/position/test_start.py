@@ -10,6 +10,7 @@ import pytest
 
 from sink_job.maintenance.position import start
 from sink_job.maintenance.position.start import FromConnector, has_ledger, previous_writer, wait_until_empty
+from sink_job.migrate.inputs import worker_rest
 from tests.support.memory_sink import MemorySinkFixture
 from tests.support.sink_fixture import manifest
 from tests.support.store_faults import LOG
@@ -59,7 +60,7 @@ def test_a_connector_is_stopped_and_its_group_empty_before_the_position_is_read(
     sink_fixture: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(start, "_POLL_S", 0.001)
-    monkeypatch.setattr(start, "stop_connector", lambda url: f"stopped {url}")
+    monkeypatch.setattr(worker_rest, "stop_connector", lambda url: f"stopped {url}")
     lines: list[str] = []
     previous = found(sink_fixture, FromConnector(stop_url="http://w/connectors/c"), lines)
     assert previous.group == "group"
