@@ -62,6 +62,9 @@ class BucketStub:
     def head(self, key: str) -> ListedKey | None:
         return ListedKey(key) if key in self._keys else None
 
+    def url_of(self, key: str) -> str:
+        return f"s3://{self.bucket}/{key}"
+
 
 @cache
 def sink_key(key: str) -> str:
