@@ -267,3 +267,48 @@ class OnExisting(StrEnum):
     FAIL = "Fail"
     OVERWRITE = "Overwrite"
     NEW_PREFIX = "NewPrefix"
+
+
+class TransformType(StrEnum):
+    INSERT = "Insert"
+    KEEP = "Keep"
+    DROP = "Drop"
+    RENAME = "Rename"
+    MASK = "Mask"
+    CAST = "Cast"
+    FLATTEN = "Flatten"
+    EXTRACT = "Extract"
+    HOIST = "Hoist"
+    TIMESTAMP = "Timestamp"
+    FILTER = "Filter"
+
+
+class InsertSource(StrEnum):
+    TOPIC = "Topic"
+    PARTITION = "Partition"
+    OFFSET = "Offset"
+    TIMESTAMP = "Timestamp"
+    TEXT = "Text"
+
+
+class CastType(StrEnum):
+    INT8 = "Int8"
+    INT16 = "Int16"
+    INT32 = "Int32"
+    INT64 = "Int64"
+    FLOAT32 = "Float32"
+    FLOAT64 = "Float64"
+    BOOLEAN = "Boolean"
+    TEXT = "Text"
+
+
+class TimestampType(StrEnum):
+    TEXT = "Text"
+    UNIX_TIME = "UnixTime"
+
+
+class UnixTimeUnit(StrEnum):
+    SECONDS = "Seconds"
+    MILLISECONDS = "Milliseconds"
+    MICROSECONDS = "Microseconds"
+    NANOSECONDS = "Nanoseconds"

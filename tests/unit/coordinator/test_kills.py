@@ -287,3 +287,69 @@ def test_a_kill_before_any_effect_leaves_the_same_objects_beside_skipped_records
         sink.run()
         assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
         assert sink.memory.orphans() == []
+
+
+TRANSFORMS: list[dict[str, Any]] = [
+    {"type": "Filter", "when": {"field": "kind", "values": ["k1", "k4", "k5"]}},
+    {"type": "Insert", "field": "at", "source": "Offset"},
+    {"type": "Drop", "fields": ["tags"]},
+]
+
+
+def transformed(transforms: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    return {"log": Values(records=8), "flush_size": 2, "spec": {"format": {}, "transforms": transforms}, **more}
+
+
+def test_a_kill_before_any_effect_leaves_the_same_objects_with_transforms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third round has filtered records alone."""
+    given = transformed(TRANSFORMS)
+    undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, "Json", "None", **given)
+    undisturbed.run()
+    lines = [json.loads(line) for _, body in sorted(undisturbed.contents().items()) for line in body.splitlines()]
+    assert [(each["at"], each["kind"], sorted(each)) for each in lines] == [
+        (offset, f"k{offset}", ["at", "kind", "pad"]) for offset in (0, 2, 3, 6, 7)
+    ]
+    for effect in range(1, undisturbed.effects + 1):
+        sink = Sink(tmp_path / str(effect), monkeypatch, "Json", "None", **given)
+
+        def kill(number: int, effect: int = effect) -> None:
+            if number == effect:
+                raise Killed
+
+        with pytest.raises(Killed):
+            sink.run(kill)
+        sink.run()
+        assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
+        assert sink.memory.orphans() == []
+
+
+def test_a_changed_list_of_transforms_closes_what_is_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object has the records of the list with which it was opened (P8), also after a kill at any effect."""
+    others = [{"type": "Keep", "fields": ["kind"]}, {"type": "Rename", "renames": {"kind": "name"}}]
+    given = transformed(TRANSFORMS, flush_size=3)
+    undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, "Json", "None", **given)
+    undisturbed.run()
+    with_both = 0
+    for effect in range(1, undisturbed.effects + 1):
+        sink = Sink(tmp_path / str(effect), monkeypatch, "Json", "None", **given)
+
+        def kill(number: int, effect: int = effect) -> None:
+            if number == effect:
+                raise Killed
+
+        with pytest.raises(Killed):
+            sink.run(kill)
+        sink.edit(spec={"format": {}, "transforms": others})
+        sink.run()
+        objects = [[json.loads(line) for line in body.splitlines()] for body in sink.contents().values()]
+        assert all(len({tuple(sorted(line)) for line in each}) == 1 for each in objects), f"killed before {effect}"
+        before = sorted(line["at"] for each in objects for line in each if "at" in line)
+        after = sorted(int(line["name"][1:]) for each in objects for line in each if "name" in line)
+        start = min(after, default=8)
+        assert after == list(range(start, 8)), f"killed before effect {effect}"
+        assert before == [offset for offset in (0, 2, 3, 6, 7) if offset < start], f"killed before effect {effect}"
+        assert sink.memory.orphans() == []
+        with_both += bool(before and after)
+    assert with_both > 5

@@ -1,0 +1,25 @@
+"""What all transforms share: the interface, and the origin of a record."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+
+class RecordOrigin(NamedTuple):
+    """Where a record is in Kafka. `timestamp`: milliseconds; None for a record without one."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+
+
+class Transform(Protocol):
+    """Changes values without a schema."""
+
+    def transform(self, value: object, origin: RecordOrigin) -> object:
+        """The value in place of `value`, or `value` itself, which it never changes. None is a tombstone.
+
+        Raises InvalidValue if it cannot handle the value.
+        """
+        ...

@@ -1,0 +1,140 @@
+"""The transforms of a sink, applied to the values of a batch: each to the whole column before the next one.
+
+A value is read when the first transform needs it, and written once. A record that no transform changes stays byte for
+byte as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from sink_job.api.enums import InsertSource, TransformType
+from sink_job.api.sections.transforms_section import TransformSpec
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.arrow import columns as arrow_columns
+from sink_job.arrow.arrays import Mask
+from sink_job.connect.errors import InvalidValue
+from sink_job.engine.types import payload
+from sink_job.records.fields import Rejections
+from sink_job.transforms.base import RecordOrigin, Transform
+from sink_job.transforms.factory import transform_of
+from sink_job.transforms.json_values import json_text
+from sink_job.transforms.predicates import RecordPredicate
+
+
+@dataclass(frozen=True, slots=True)
+class TransformedBatch:
+    """A batch with its values transformed. `filtered` is a mask of the records that a Filter leaves out, `rejected` are
+    those that a transform cannot handle; the values of both are null."""
+
+    batch: pa.RecordBatch
+    filtered: Mask
+    rejected: Rejections
+
+    @property
+    def hidden(self) -> Mask:
+        """A mask of the records that the converter must not see."""
+        mask = self.filtered.copy()
+        mask[[row for row, _ in self.rejected]] = True
+        return mask
+
+
+@dataclass(frozen=True, slots=True)
+class _ListedTransform:
+    """One transform. Without `transform` it is a Filter. `name` is for messages."""
+
+    name: str
+    predicate: RecordPredicate | None
+    transform: Transform | None
+
+
+class TransformList:
+    """The transforms of a sink, in their order."""
+
+    def __init__(self, specs: Sequence[TransformSpec], *, is_json: bool = True) -> None:
+        """`is_json`: values are JSON. Otherwise transforms are Filters that read no field."""
+        self._steps = [
+            _ListedTransform(
+                f"transforms[{number}] ({spec.type})",
+                None if spec.when is None else RecordPredicate(spec.when, is_json=is_json),
+                transform_of(spec),
+            )
+            for number, spec in enumerate(specs)
+        ]
+
+    def apply(self, batch: pa.RecordBatch, tp: TopicPartition) -> TransformedBatch:
+        """Transforms the values of a batch of `tp`."""
+        column = _TransformedColumn(batch, tp)
+        for step in self._steps:
+            column.apply(step)
+        return column.transformed()
+
+
+def needs_timestamp(specs: Sequence[TransformSpec]) -> bool:
+    """Whether transforms need the column `timestamp`."""
+    return any(each.type is TransformType.INSERT and each.source is InsertSource.TIMESTAMP for each in specs)
+
+
+def needs_headers(specs: Sequence[TransformSpec]) -> bool:
+    """Whether transforms need the column `headers`."""
+    return any(each.when is not None and each.when.header is not None for each in specs)
+
+
+class _TransformedColumn:
+    """The values of a batch while they are transformed."""
+
+    def __init__(self, batch: pa.RecordBatch, tp: TopicPartition) -> None:
+        self._batch = batch
+        self._tp = tp
+        self._texts: list[bytes | None] = payload(batch).to_pylist()
+        self._values: list[object] = [None if each is None else msgspec.Raw(each) for each in self._texts]
+        self._first = list(self._values)
+        self._rows = list(range(len(self._values)))
+        self._offsets = arrow_columns.numbers(batch.column("offset"))
+        names = batch.schema.names
+        self._timestamps = arrow_columns.numbers(batch.column("timestamp")) if "timestamp" in names else None
+        self._headers: pa.ListArray | None = batch.column("headers") if "headers" in names else None
+        self._filtered = np.zeros(len(self._values), np.bool_)
+        self._rejected: dict[int, str] = {}
+
+    def apply(self, step: _ListedTransform) -> None:
+        """Applies a transform to the rows that are neither filtered nor rejected."""
+        common = np.ones(len(self._values), np.bool_)
+        if step.predicate is not None:
+            common = step.predicate.common(self._tp.topic, self._headers, len(self._values))
+        rows = []
+        for row in self._rows:
+            try:
+                value = self._values[row]
+                if step.predicate is None or step.predicate.applies(value, common=bool(common[row])):
+                    if step.transform is None:
+                        self._filtered[row] = True
+                        continue
+                    self._values[row] = step.transform.transform(value, self._origin(row))
+            except InvalidValue as error:
+                self._rejected[row] = f"{step.name}: {error}"
+                continue
+            rows.append(row)
+        self._rows = rows
+
+    def transformed(self) -> TransformedBatch:
+        texts: list[bytes | None] = [None] * len(self._values)
+        for row in self._rows:
+            value = self._values[row]
+            if value is self._first[row]:
+                texts[row] = self._texts[row]
+            elif value is not None:
+                texts[row] = json_text(value)
+        values = arrow_columns.binaries(texts)
+        batch = self._batch.set_column(self._batch.schema.names.index("value"), "value", values)
+        return TransformedBatch(batch, self._filtered, sorted(self._rejected.items()))
+
+    def _origin(self, row: int) -> RecordOrigin:
+        timestamp = None if self._timestamps is None else int(self._timestamps[row])
+        found = None if timestamp is None or timestamp < 0 else timestamp
+        return RecordOrigin(self._tp.topic, self._tp.partition, int(self._offsets[row]), found)
