@@ -19,5 +19,5 @@ def test_settings_of_objects_contain_only_the_fields_that_are_set() -> None:
     assert ObjectSettings.model_validate_json(settings.model_dump_json()) == settings
 
 
-def test_settings_without_transforms_are_those_of_before() -> None:
+def test_settings_without_transforms_do_not_have_the_field() -> None:
     assert "transforms" not in accepted().object_settings().model_dump_json()
