@@ -305,6 +305,9 @@ class CastType(StrEnum):
 class TimestampType(StrEnum):
     TEXT = "Text"
     UNIX_TIME = "UnixTime"
+    DATE = "Date"
+    TIME = "Time"
+    TIMESTAMP = "Timestamp"
 
 
 class UnixTimeUnit(StrEnum):

@@ -83,7 +83,7 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
     KeyRow(
         "transforms",
         Treatment.IMPOSSIBLE,
-        note="Kafka's own for values, without a schema: [`transforms`](#transforms); RegexRouter alone: `s3.prefixes`, "
+        note="Kafka's own for values in JSON: [`transforms`](#transforms); RegexRouter alone: `s3.prefixes`, "
         "if possible; others: transform before Kafka, or after reading from S3",
     ),
     *without_effect("transforms.* predicates predicates.*", "belongs to `transforms`"),

@@ -31,6 +31,7 @@ _TYPES: Final = {
     "boolean": "Boolean",
     "string": "Text",
 }
+_TARGETS: Final = {"string": "Text", "unix": "UnixTime", **{name: name for name in ("Date", "Time", "Timestamp")}}
 _UNITS: Final = {each.lower(): each for each in ("Seconds", "Milliseconds", "Microseconds", "Nanoseconds")}
 _COMMON: Final = ("type", "predicate", "negate", "field.syntax.version", "replace.null.with.default")
 
@@ -51,9 +52,16 @@ def convert_transforms(draft: Draft, converter: str, output: str) -> None:
             shown = f"{in_a_line(name)} ({in_a_line(kind)})" if kind else in_a_line(name)
             draft.impossible("transforms", f"{shown} {error}", action)
     reads_values = any(each["type"] != TransformType.FILTER for each in entries)
-    if reads_values and (converter != ConverterType.JSON or output == OutputFormat.BYTES):
-        why = f"this version transforms JSON without a schema alone, not values of {converter} for the output {output}"
+    if reads_values and (
+        converter not in (ConverterType.JSON, ConverterType.CONNECT_JSON) or output == OutputFormat.BYTES
+    ):
+        why = f"this version transforms JSON alone, not values of {converter} for the output {output}"
         draft.impossible("transforms", why, action.replace("remove it", "remove them"))
+    if converter == ConverterType.JSON and any(
+        each.get("timestampType") in ("Date", "Time", "Timestamp") for each in entries
+    ):
+        why = "a value without a schema has only the target.type string and unix"
+        draft.impossible("transforms", why, action)
     if not entries:
         return
     draft.put("transforms", [Item(each) for each in entries], f"transforms={', '.join(map(in_a_line, names))}")
@@ -133,12 +141,17 @@ def _names(text: str) -> list[str]:
 def _insert(settings: Settings) -> Iterator[dict[str, Any]]:
     for source in ("Topic", "Partition", "Offset", "Timestamp"):
         if field := settings.get(f"{source.lower()}.field"):
-            yield {"type": "Insert", "field": _name(re.sub("[!?]$", "", field)), "source": source}
+            yield {"type": "Insert", **_added(field), "source": source}
     if field := settings.get("static.field"):
         if "static.value" not in settings:
             raise ValueError("has a static.field without a static.value")
         text = settings["static.value"]
-        yield {"type": "Insert", "field": _name(re.sub("[!?]$", "", field)), "source": "Text", "text": text}
+        yield {"type": "Insert", **_added(field), "source": "Text", "text": text}
+
+
+def _added(field: str) -> dict[str, Any]:
+    """The field to add: with `!` at its end it is required, with a schema."""
+    return {"field": _name(re.sub("[!?]$", "", field)), **({"required": True} if field.endswith("!") else {})}
 
 
 def _replace(settings: Settings) -> Iterator[dict[str, Any]]:
@@ -206,9 +219,9 @@ def _hoist(settings: Settings) -> Iterator[dict[str, Any]]:
 
 def _timestamp(settings: Settings) -> Iterator[dict[str, Any]]:
     target = settings.get("target.type", "")
-    if target not in ("string", "unix"):
-        raise ValueError(f"has the target.type {in_a_line(target)}: a value without a schema has only string and unix")
-    entry: dict[str, Any] = {"type": "Timestamp", "timestampType": "Text" if target == "string" else "UnixTime"}
+    if target not in _TARGETS:
+        raise ValueError(f"has the target.type {in_a_line(target)}, which is not one of {', '.join(_TARGETS)}")
+    entry: dict[str, Any] = {"type": "Timestamp", "timestampType": _TARGETS[target]}
     if settings.get("field"):
         entry["field"] = _name(settings["field"])
     if settings.get("format"):

@@ -18,7 +18,7 @@ def transform_of(spec: TransformSpec) -> Transform | None:
         case TransformType.FILTER:
             return None
         case TransformType.INSERT if spec.field is not None and spec.source is not None:
-            return Insert(spec.field, spec.source, spec.text)
+            return Insert(spec.field, spec.source, spec.text, required=spec.required is True)
         case TransformType.KEEP | TransformType.DROP:
             return Select(spec.fields or (), kept=spec.type is TransformType.KEEP)
         case TransformType.RENAME:

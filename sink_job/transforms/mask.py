@@ -6,11 +6,23 @@ Null stays null, and a field that the object lacks becomes null.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from sink_job.connect.errors import InvalidValue
+from sink_job.connect.logical_types import DATE, TIME, TIMESTAMP, is_decimal
+from sink_job.connect.schema import INTEGER_BITS, Field, SchemaType
 from sink_job.transforms.base import RecordOrigin
 from sink_job.transforms.java_numbers import parse_decimal, wrapped
 from sink_job.transforms.json_values import checked_integer, kind_of, object_of, opened
+from sink_job.transforms.typed_values import TypedValue, struct
+
+_EMPTY: Final[dict[SchemaType, object]] = {
+    **dict.fromkeys(INTEGER_BITS, 0),
+    SchemaType.FLOAT32: 0.0,
+    SchemaType.FLOAT64: 0.0,
+    SchemaType.BOOLEAN: False,
+    SchemaType.STRING: "",
+}
 
 
 class Mask:
@@ -23,6 +35,33 @@ class Mask:
     def transform(self, value: object, origin: RecordOrigin) -> object:
         found = object_of(value)
         return {**found, **{name: self._masked(name, opened(found.get(name))) for name in self._fields}}
+
+    def typed(self, given: TypedValue, origin: RecordOrigin) -> TypedValue:
+        if given.value is None:
+            raise InvalidValue("the value is null, not a struct")
+        changed = {
+            each.name: self._masked_typed(each, given.value.get(each.name))
+            for each in struct(given.schema).fields
+            if each.name in self._fields
+        }
+        return TypedValue(given.schema, {**given.value, **changed})
+
+    def _masked_typed(self, field: Field, value: object) -> object:
+        if value is None:
+            return None
+        kind, name = field.schema.type, field.name
+        if self._replacement is None:
+            if kind in _EMPTY and not is_decimal(field.schema):
+                return _EMPTY[kind]
+            if kind in (SchemaType.ARRAY, SchemaType.MAP):
+                return type(value)()
+        elif kind is SchemaType.STRING:
+            return self._replacement
+        elif kind in INTEGER_BITS and field.schema.name not in (DATE, TIME, TIMESTAMP):
+            return wrapped(int(_number(name, 0, self._replacement)), INTEGER_BITS[kind])
+        elif kind in (SchemaType.FLOAT32, SchemaType.FLOAT64):
+            return float(_number(name, 0.0, self._replacement))
+        raise InvalidValue(f"the field {name} has the type {kind}, which cannot be masked so")
 
     def _masked(self, name: str, value: object) -> object:
         value = checked_integer(value, f"the field {name}")

@@ -15,6 +15,7 @@ from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Mask
 from sink_job.records.fields import MISSING, segments
 from sink_job.transforms.json_values import is_null, opened
+from sink_job.transforms.typed_values import TypedValue
 
 _WORDS: Final = {None: "null", True: "true", False: "false"}
 
@@ -45,6 +46,7 @@ class RecordPredicate:
         return (common and self._holds(value)) is not self._spec.negated
 
     def _holds(self, value: object) -> bool:
+        value = value.value if isinstance(value, TypedValue) else value
         if self._spec.tombstone is not None and self._is_tombstone(value) is not self._spec.tombstone:
             return False
         if self._path is None:

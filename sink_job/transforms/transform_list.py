@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from sink_job.api.enums import InsertSource, TransformType
+from sink_job.api.enums import ConverterType, InsertSource, TransformType
 from sink_job.api.sections.transforms_section import TransformSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Mask
-from sink_job.connect.errors import InvalidValue
+from sink_job.connect.errors import VALUE_ERRORS
 from sink_job.engine.types import payload
 from sink_job.records.fields import Rejections
 from sink_job.transforms.base import RecordOrigin, Transform
+from sink_job.transforms.envelopes import EnvelopeValues
 from sink_job.transforms.factory import transform_of
 from sink_job.transforms.json_values import json_text
 from sink_job.transforms.predicates import RecordPredicate
+from sink_job.transforms.typed_values import TypedValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +54,39 @@ class _ListedTransform:
     name: str
     predicate: RecordPredicate | None
     transform: Transform | None
+    is_filter_without_value: bool
 
 
 class TransformList:
     """The transforms of a sink, in their order."""
 
-    def __init__(self, specs: Sequence[TransformSpec], *, is_json: bool = True) -> None:
-        """`is_json`: values are JSON. Otherwise transforms are Filters that read no field."""
+    def __init__(self, specs: Sequence[TransformSpec], converter: ConverterType = ConverterType.JSON) -> None:
+        """`converter`: that of values. With another one than Json and ConnectJson, transforms are Filters that read no
+        field."""
+        is_json = converter in (ConverterType.JSON, ConverterType.CONNECT_JSON)
+        reads = any(each.type is not TransformType.FILTER or _reads(each) for each in specs)
+        self._envelopes = EnvelopeValues() if reads and converter is ConverterType.CONNECT_JSON else None
         self._steps = [
             _ListedTransform(
                 f"transforms[{number}] ({spec.type})",
                 None if spec.when is None else RecordPredicate(spec.when, is_json=is_json),
                 transform_of(spec),
+                spec.type is TransformType.FILTER and not _reads(spec),
             )
             for number, spec in enumerate(specs)
         ]
 
     def apply(self, batch: pa.RecordBatch, tp: TopicPartition) -> TransformedBatch:
         """Transforms the values of a batch of `tp`."""
-        column = _TransformedColumn(batch, tp)
+        column = _TransformedColumn(batch, tp, self._envelopes)
         for step in self._steps:
             column.apply(step)
         return column.transformed()
+
+
+def _reads(spec: TransformSpec) -> bool:
+    """Whether the condition of a transform depends on the value."""
+    return spec.when is not None and (spec.when.field is not None or spec.when.tombstone is not None)
 
 
 def needs_timestamp(specs: Sequence[TransformSpec]) -> bool:
@@ -85,14 +99,33 @@ def needs_headers(specs: Sequence[TransformSpec]) -> bool:
     return any(each.when is not None and each.when.header is not None for each in specs)
 
 
+_UNREADABLE: Final = object()
+"""A value that is no envelope: it stays as it came, and the converter rejects it."""
+
+
+def _read(text: bytes, envelopes: EnvelopeValues | None) -> object:
+    if envelopes is None:
+        return msgspec.Raw(text)
+    try:
+        return envelopes.read(text)
+    except (*VALUE_ERRORS, RecursionError):
+        return _UNREADABLE
+
+
+def _reason(error: Exception) -> str:
+    return "the value is nested too deeply" if isinstance(error, RecursionError) else str(error) or "it is malformed"
+
+
 class _TransformedColumn:
     """The values of a batch while they are transformed."""
 
-    def __init__(self, batch: pa.RecordBatch, tp: TopicPartition) -> None:
+    def __init__(self, batch: pa.RecordBatch, tp: TopicPartition, envelopes: EnvelopeValues | None) -> None:
+        """`envelopes`: reads and writes values; None if they are no envelopes."""
         self._batch = batch
         self._tp = tp
+        self._envelopes = envelopes
         self._texts: list[bytes | None] = payload(batch).to_pylist()
-        self._values: list[object] = [None if each is None else msgspec.Raw(each) for each in self._texts]
+        self._values = [None if each is None else _read(each, envelopes) for each in self._texts]
         self._first = list(self._values)
         self._rows = list(range(len(self._values)))
         self._offsets = arrow_columns.numbers(batch.column("offset"))
@@ -109,15 +142,22 @@ class _TransformedColumn:
             common = step.predicate.common(self._tp.topic, self._headers, len(self._values))
         rows = []
         for row in self._rows:
+            value = self._values[row]
+            if value is _UNREADABLE and not step.is_filter_without_value:
+                rows.append(row)
+                continue
             try:
-                value = self._values[row]
                 if step.predicate is None or step.predicate.applies(value, common=bool(common[row])):
                     if step.transform is None:
                         self._filtered[row] = True
                         continue
-                    self._values[row] = step.transform.transform(value, self._origin(row))
-            except InvalidValue as error:
-                self._rejected[row] = f"{step.name}: {error}"
+                    origin = self._origin(row)
+                    if isinstance(value, TypedValue):
+                        self._values[row] = step.transform.typed(value, origin)
+                    else:
+                        self._values[row] = step.transform.transform(value, origin)
+            except (*VALUE_ERRORS, RecursionError) as error:
+                self._rejected[row] = f"{step.name}: {_reason(error)}"
                 continue
             rows.append(row)
         self._rows = rows
@@ -129,10 +169,17 @@ class _TransformedColumn:
             if value is self._first[row]:
                 texts[row] = self._texts[row]
             elif value is not None:
-                texts[row] = json_text(value)
+                texts[row] = self._written(row, value)
         values = arrow_columns.binaries(texts)
         batch = self._batch.set_column(self._batch.schema.names.index("value"), "value", values)
         return TransformedBatch(batch, self._filtered, sorted(self._rejected.items()))
+
+    def _written(self, row: int, value: object) -> bytes | None:
+        try:
+            return json_text(value) if self._envelopes is None else self._envelopes.write(value)
+        except (*VALUE_ERRORS, RecursionError) as error:
+            self._rejected[row] = f"transforms: {_reason(error)}"
+            return None
 
     def _origin(self, row: int) -> RecordOrigin:
         timestamp = None if self._timestamps is None else int(self._timestamps[row])

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sink_job.api.enums import ConverterType
 from sink_job.api.sections.job_sections import ErrorsSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
@@ -408,9 +407,8 @@ def _shortened(reason: str) -> str:
 
 
 def _transforms(object_settings: ObjectSettings) -> TransformList | None:
-    if not object_settings.transforms:
-        return None
-    return TransformList(object_settings.transforms, is_json=object_settings.format.converter is ConverterType.JSON)
+    specs = object_settings.transforms
+    return TransformList(specs, object_settings.format.converter) if specs else None
 
 
 def _envelopes(object_settings: ObjectSettings) -> Envelopes | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from s3sink_operator.crd.cel import CelRule, cel_text, either
+from s3sink_operator.crd.cel import CelRule, cel_list, cel_text, either
 from sink_job.api.enums import ConverterType, InsertSource, OutputFormat, SchemaInference, TimestampType, TransformType
 from sink_job.api.rules.transform_rules import FIELDS_OF
 
@@ -65,14 +65,14 @@ def _format() -> Iterator[CelRule]:
     filters = f"each.type == {cel_text(TransformType.FILTER)} && !(has(each.when) && has(each.when.field))"
     without = f"!has(self.transforms) || self.transforms.all(each, {filters})"
     formats = (
-        f"self.format.converter == {cel_text(ConverterType.JSON)}",
+        f"self.format.converter in {cel_list([ConverterType.JSON, ConverterType.CONNECT_JSON])}",
         f"self.format.output != {cel_text(OutputFormat.BYTES)}",
         f"self.format.inference != {cel_text(SchemaInference.ONCE)}",
     )
     yield CelRule(
         "spec",
         either(without, f"({_all(formats)})"),
-        f"{_HERE} but Filter without field read JSON: use the converter Json, no output Bytes and no inference",
+        f"{_HERE} but Filter without field read JSON: use Json or ConnectJson, no output Bytes, no inference",
     )
 
 

@@ -17,7 +17,7 @@ _HERE: Final[Path] = ("spec", "transforms")
 _FORMAT: Final[Path] = ("spec", "format")
 
 FIELDS_OF: Final[dict[TransformType, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    TransformType.INSERT: (("field", "source"), ("text",)),
+    TransformType.INSERT: (("field", "source"), ("text", "required")),
     TransformType.KEEP: (("fields",), ()),
     TransformType.DROP: (("fields",), ()),
     TransformType.RENAME: (("renames",), ()),
@@ -40,6 +40,7 @@ def check_transforms(spec: Spec) -> Iterator[FieldError]:
         return
     if any(map(reads_value, spec.transforms)):
         yield from _format(spec)
+    yield from _typed(spec)
     for number, each in enumerate(spec.transforms):
         here: Path = (*_HERE, number)
         yield from _fields(here, each)
@@ -59,10 +60,10 @@ def reads_value(transform: TransformSpec) -> bool:
 
 def _format(spec: Spec) -> Iterator[FieldError]:
     converter, output = spec.format.converter, spec.format.output
-    if converter is not ConverterType.JSON:
+    if converter not in (ConverterType.JSON, ConverterType.CONNECT_JSON):
         message = (
-            f"cannot be used with spec.format.converter {converter}: transforms but Filter without field read JSON "
-            "without a schema; use the converter Json"
+            f"cannot be used with spec.format.converter {converter}: transforms but Filter without field read JSON; "
+            "use the converter Json or ConnectJson"
         )
         yield FieldError(_HERE, message, ((*_FORMAT, "converter"),))
     if output is OutputFormat.BYTES:
@@ -117,6 +118,16 @@ def _choices(here: Path, transform: TransformSpec) -> Iterator[FieldError]:
         names = list(transform.renames.values())
         if not names or len(set(names)) < len(names):
             yield FieldError((*here, "renames"), "needs at least one name, and must not have a new name twice")
+
+
+def _typed(spec: Spec) -> Iterator[FieldError]:
+    """Types of times that only values with a schema have."""
+    for number, each in enumerate(spec.transforms):
+        kind, at = each.timestamp_type, (*_HERE, number, "timestampType")
+        is_typed = kind not in (None, TimestampType.TEXT, TimestampType.UNIX_TIME)
+        if is_typed and spec.format.converter is not ConverterType.CONNECT_JSON:
+            message = f"{kind} needs values with a schema: use Text or UnixTime, or the converter ConnectJson"
+            yield FieldError(at, message, ((*_FORMAT, "converter"),))
 
 
 def _timestamp(here: Path, transform: TransformSpec) -> Iterator[FieldError]:

@@ -57,6 +57,8 @@ class TransformSpec(_SetFields):
     """The content of the field of Insert: Timestamp in milliseconds; Text is that of text."""
     text: Annotated[str | None, description(max_length=1024)] = None
     """The content of the field of Insert."""
+    required: StrictBool | None = None
+    """The field of Insert is not optional, with ConnectJson."""
     renames: Annotated[dict[str, FieldName] | None, description(example={"old": "new"}, max_length=MAX_FIELDS)] = None
     """Present and new names of the fields of Rename."""
     replacement: Annotated[str | None, description(example="***", min_length=1, max_length=1024)] = None
@@ -68,7 +70,7 @@ class TransformSpec(_SetFields):
     delimiter: Annotated[str | None, description(example="_", min_length=1, max_length=16)] = None
     """Text between the names of fields for Flatten. Default: a dot."""
     timestamp_type: TimestampType | None = None
-    """The form that Timestamp makes: Text, or UnixTime, a number."""
+    """The form that Timestamp makes. Date, Time and Timestamp need ConnectJson."""
     timestamp_format: Annotated[TimestampFormatText | None, description(example="yyyy-MM-dd'T'HH:mm:ss.SSSXXX")] = None
     """Pattern of Java's SimpleDateFormat for Timestamp, in UTC."""
     unit: UnixTimeUnit | None = None

@@ -42,7 +42,7 @@ def rejected_transforms() -> Iterator[tuple[str, dict[str, object], str]]:
     said = "spec.transforms has a when with values and without field: set field"
     yield "values of no field", _list({"type": "Filter", "when": {"header": "h", "values": ["a"]}}), said
     flatten = _list({"type": "Flatten"})
-    said = "spec.transforms but Filter without field read JSON: use the converter Json, no output Bytes"
+    said = "spec.transforms but Filter without field read JSON: use Json or ConnectJson, no output"
     for name in ({"converter": "Text"}, {"output": "Bytes"}, {"output": "Parquet", "inference": "Once"}):
         yield f"transforms with {name}", {**flatten, "spec.format": name}, said
 

@@ -19,7 +19,7 @@ CASES: list[tuple[str, dict[str, str], list[dict[str, Any]]]] = [
         {"offset.field": "o!", "topic.field": "t?", "static.field": "s", "static.value": "x"},
         [
             {"type": "Insert", "field": "t", "source": "Topic"},
-            {"type": "Insert", "field": "o", "source": "Offset"},
+            {"type": "Insert", "field": "o", "required": True, "source": "Offset"},
             {"type": "Insert", "field": "s", "source": "Text", "text": "x"},
         ],
     ),
@@ -82,7 +82,7 @@ def test_confluents_handler_of_tombstones_becomes_a_filter_if_it_drops_them() ->
         (f"{KAFKA}ExtractField$Value", {"field": "a.b", "field.syntax.version": "V2"}, "names nested fields"),
         (f"{KAFKA}HoistField$Value", {}, "has a name that is empty"),
         (f"{KAFKA}Flatten$Value", {"delimiter": ""}, "has an empty or too long delimiter"),
-        (f"{KAFKA}TimestampConverter$Value", {"target.type": "Date"}, "has the target.type Date: a value without"),
+        (f"{KAFKA}TimestampConverter$Value", {"target.type": "Day"}, "has the target.type Day, which is not one of"),
         (f"{KAFKA}TimestampConverter$Value", {"target.type": "string"}, "has no format for the target.type string"),
         (
             f"{KAFKA}TimestampConverter$Value",
@@ -171,8 +171,16 @@ def test_a_connector_has_its_transforms_in_their_order_with_predicates() -> None
     [
         ({"transforms.a.type": f"{KAFKA}Filter"}, "a (org.apache.kafka.connect.transforms.Filter) has no predicate"),
         (
-            {"transforms.a.type": f"{KAFKA}Flatten$Value", "value.converter.schemas.enable": "true"},
-            "this version transforms JSON without a schema alone, not values of ConnectJson for the output Json",
+            {
+                "transforms.a.type": f"{KAFKA}Flatten$Value",
+                "value.converter": "io.confluent.connect.avro.AvroConverter",
+                "value.converter.schema.registry.url": "http://r",
+            },
+            "this version transforms JSON alone, not values of Avro for the output Json",
+        ),
+        (
+            {"transforms.a.type": f"{KAFKA}TimestampConverter$Value", "transforms.a.target.type": "Date"},
+            "a value without a schema has only the target.type string and unix",
         ),
     ],
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sink_job.api.enums import ConverterType
 from sink_job.api.sections.transforms_section import TransformSpec
 from sink_job.transforms.transform_list import TransformList, needs_headers, needs_timestamp
 from tests.unit.transforms.transformed import TP, applied, batch, values
@@ -60,5 +61,8 @@ def test_columns_are_those_that_transforms_need(spec: dict[str, Any], columns: t
 def test_the_text_null_is_a_tombstone_in_json_alone() -> None:
     specs = [TransformSpec.model_validate({"type": "Filter", "when": {"tombstone": True}})]
     given = batch(b"null", None, b"\x00")
-    found = [TransformList(specs, is_json=is_json).apply(given, TP).filtered.tolist() for is_json in (True, False)]
+    found = [
+        TransformList(specs, each).apply(given, TP).filtered.tolist()
+        for each in (ConverterType.JSON, ConverterType.TEXT)
+    ]
     assert found == [[True, True, False], [False, True, False]]

@@ -27,6 +27,7 @@ VALID: list[dict[str, Any]] = [
     {"type": "Timestamp", "timestampType": "Text", "timestampFormat": "yyyy"},
     {"type": "Timestamp", "timestampType": "UnixTime", "unit": "Seconds", "field": "a"},
 ]
+TYPED: dict[str, Any] = {"type": "Timestamp", "timestampType": "Date", "field": "a"}
 
 
 def test_each_type_is_accepted_with_its_fields() -> None:
@@ -79,8 +80,8 @@ def test_an_incomplete_transform_is_an_error(transform: dict[str, Any], error: s
     [
         (
             {"spec.format": {"converter": "Text"}},
-            "cannot be used with spec.format.converter Text: transforms but Filter without field read JSON without a "
-            "schema; use the converter Json",
+            "cannot be used with spec.format.converter Text: transforms but Filter without field read JSON; use the "
+            "converter Json or ConnectJson",
         ),
         (
             {"spec.format": {"output": "Bytes"}},
@@ -101,3 +102,10 @@ def test_what_transforms_cannot_change_is_an_error(changes: dict[str, object], e
 def test_a_filter_that_reads_no_field_can_be_used_with_each_converter(converter: str) -> None:
     when = {"topic": "f.*", "header": "h", "tombstone": True}
     accepted({"spec.format": {"converter": converter}, HERE: [{"type": "Filter", "when": when}]})
+
+
+def test_types_of_times_need_values_with_a_schema() -> None:
+    accepted({"spec.format": {"converter": "ConnectJson"}, HERE: [TYPED]})
+    assert spec_errors({HERE: [TYPED]}) == [
+        f"{HERE}[0].timestampType: Date needs values with a schema: use Text or UnixTime, or the converter ConnectJson"
+    ]
