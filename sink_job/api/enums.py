@@ -281,6 +281,14 @@ class TransformType(StrEnum):
     HOIST = "Hoist"
     TIMESTAMP = "Timestamp"
     FILTER = "Filter"
+    UNWRAP = "Unwrap"
+
+
+class DeletedRows(StrEnum):
+    DROP = "Drop"
+    TOMBSTONE = "Tombstone"
+    REWRITE = "Rewrite"
+    REWRITE_WITH_TOMBSTONE = "RewriteWithTombstone"
 
 
 class InsertSource(StrEnum):

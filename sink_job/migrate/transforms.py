@@ -22,7 +22,6 @@ Entries = list[dict[str, Any]]
 Settings = Mapping[str, str]
 
 _KAFKA: Final = "org.apache.kafka.connect.transforms."
-_TOMBSTONES: Final = "io.confluent.connect.transforms.TombstoneHandler"
 _PREDICATES: Final = f"{_KAFKA}predicates."
 _TYPES: Final = {
     **{f"int{bits}": f"Int{bits}" for bits in (8, 16, 32, 64)},
@@ -62,6 +61,9 @@ def convert_transforms(draft: Draft, converter: str, output: str) -> None:
     ):
         why = "a value without a schema has only the target.type string and unix"
         draft.impossible("transforms", why, action)
+    if converter == ConverterType.JSON and any(each["type"] == TransformType.UNWRAP for each in entries):
+        why = "Debezium's transform does nothing without a schema"
+        draft.impossible("transforms", why, "use Extract with the field after, if the values are change events")
     if not entries:
         return
     draft.put("transforms", [Item(each) for each in entries], f"transforms={', '.join(map(in_a_line, names))}")
@@ -70,8 +72,8 @@ def convert_transforms(draft: Draft, converter: str, output: str) -> None:
 def converted(kind: str, settings: Settings) -> Entries:
     """The entries of one transform, with the class `kind`, without its predicate. Raises ValueError with the end of a
     sentence about the transform."""
-    if kind == _TOMBSTONES:
-        return _tombstones(settings)
+    if kind in _OTHERS:
+        return _OTHERS[kind](settings)
     name, _, part = kind.removeprefix(_KAFKA).partition("$")
     make = _OF_KAFKA.get(name) if kind.startswith(_KAFKA) else None
     if make is None or part not in ("Value", "") or (part == "") is not (name == "Filter"):
@@ -258,6 +260,36 @@ def _required(found: list[str], key: str) -> list[str]:
         raise ValueError(f"has no {key}")
     return found
 
+
+def _unwrap(settings: Settings) -> Entries:
+    """Debezium's new record state."""
+    known = ("delete.tombstone.handling.mode", "add.fields", "add.fields.prefix", *_COMMON)
+    if unknown := sorted(set(settings) - {*known}):
+        raise ValueError(f"has the key {in_a_line(unknown[0])}, which is not converted")
+    if settings.get("add.fields.prefix", "__") != "__":
+        raise ValueError("has another add.fields.prefix than __")
+    try:
+        deletes = parse_choice(settings.get("delete.tombstone.handling.mode", "tombstone"), _DELETES)
+    except ValueError as error:
+        raise ValueError(f"has a delete.tombstone.handling.mode that {error}") from None
+    added = _names(settings.get("add.fields", ""))
+    if any(":" in each for each in added):
+        raise ValueError("gives names to fields in add.fields")
+    return [{"type": "Unwrap", "deletes": deletes, **({"addFields": added} if added else {})}]
+
+
+_DELETES: Final = {
+    "drop": "Drop",
+    "tombstone": "Tombstone",
+    "delete-to-tombstone": "Tombstone",
+    "rewrite": "Rewrite",
+    "rewrite-with-tombstone": "RewriteWithTombstone",
+}
+_OTHERS: Final[dict[str, Callable[[Settings], Entries]]] = {
+    "io.confluent.connect.transforms.TombstoneHandler": _tombstones,
+    "io.debezium.transforms.ExtractNewRecordState": _unwrap,
+}
+"""The transforms of others."""
 
 _Make = tuple[Callable[[Settings], Iterator[dict[str, Any]]], tuple[str, ...]]
 _OF_KAFKA: Final[dict[str, _Make]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sink_job.api.enums import TransformType, UnixTimeUnit
+from sink_job.api.enums import DeletedRows, TransformType, UnixTimeUnit
 from sink_job.api.sections.transforms_section import TransformSpec
 from sink_job.transforms.base import Transform
 from sink_job.transforms.cast import CastFields, CastValue
@@ -10,6 +10,7 @@ from sink_job.transforms.fields import Insert, Rename, Select
 from sink_job.transforms.mask import Mask
 from sink_job.transforms.nesting import Extract, Flatten, Hoist
 from sink_job.transforms.timestamp import ConvertTimestamp
+from sink_job.transforms.unwrap import Unwrap
 
 
 def transform_of(spec: TransformSpec) -> Transform | None:
@@ -36,4 +37,6 @@ def transform_of(spec: TransformSpec) -> Transform | None:
         case TransformType.TIMESTAMP if spec.timestamp_type is not None:
             unit = spec.unit or UnixTimeUnit.MILLISECONDS
             return ConvertTimestamp(spec.field, spec.timestamp_type, spec.timestamp_format, unit)
+        case TransformType.UNWRAP:
+            return Unwrap(spec.deletes or DeletedRows.TOMBSTONE, spec.add_fields or ())
     raise ValueError(f"the transform {spec.type} is incomplete")

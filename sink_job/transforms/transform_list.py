@@ -22,7 +22,7 @@ from sink_job.arrow.arrays import Mask
 from sink_job.connect.errors import VALUE_ERRORS
 from sink_job.engine.types import payload
 from sink_job.records.fields import Rejections
-from sink_job.transforms.base import RecordOrigin, Transform
+from sink_job.transforms.base import FILTERED, RecordOrigin, Transform
 from sink_job.transforms.envelopes import EnvelopeValues
 from sink_job.transforms.factory import transform_of
 from sink_job.transforms.json_values import json_text
@@ -112,6 +112,10 @@ def _read(text: bytes, envelopes: EnvelopeValues | None) -> object:
         return _UNREADABLE
 
 
+def _changed(transform: Transform, value: object, origin: RecordOrigin) -> object:
+    return transform.typed(value, origin) if isinstance(value, TypedValue) else transform.transform(value, origin)
+
+
 def _reason(error: Exception) -> str:
     return "the value is nested too deeply" if isinstance(error, RecursionError) else str(error) or "it is malformed"
 
@@ -152,10 +156,11 @@ class _TransformedColumn:
                         self._filtered[row] = True
                         continue
                     origin = self._origin(row)
-                    if isinstance(value, TypedValue):
-                        self._values[row] = step.transform.typed(value, origin)
-                    else:
-                        self._values[row] = step.transform.transform(value, origin)
+                    changed = _changed(step.transform, value, origin)
+                    if changed is FILTERED:
+                        self._filtered[row] = True
+                        continue
+                    self._values[row] = changed
             except (*VALUE_ERRORS, RecursionError) as error:
                 self._rejected[row] = f"{step.name}: {_reason(error)}"
                 continue

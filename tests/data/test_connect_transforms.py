@@ -21,6 +21,7 @@ from sink_job.arrow import columns as arrow_columns
 from sink_job.migrate.transforms import converted, predicate
 from sink_job.transforms.transform_list import TransformList
 from tests.support import typed_values
+from tests.support.change_events import change_event
 from tests.support.connect_transforms import KAFKA, ConnectRecord, ConnectStep, ConnectTransforms, connect_transforms
 
 SEED = int(os.environ.get("S3SINK_SEED") or random.SystemRandom().randrange(1 << 32))
@@ -72,6 +73,30 @@ def test_conversions_of_random_records_with_schemas_equal_kafkas(kafka: ConnectT
         schemas = [typed_values.random_schema(rng) for _ in range(4)]
         records = [typed_values.random_record(rng, offset, schemas) for offset in range(24)]
         compare(kafka, [_with_schema(rng, _of_kind(rng, name))], records, f"run {number} of seed {SEED}", schemas=True)
+
+
+@pytest.mark.parametrize("mode", ["drop", "tombstone", "rewrite", "rewrite-with-tombstone", "default"])
+@pytest.mark.parametrize("added", ["", "op", "op,ts_ms,db,source.ts_ms"])
+def test_change_events_are_unwrapped_as_by_debezium(kafka: ConnectTransforms, mode: str, added: str) -> None:
+    row, changed = {"id": 1, "name": "x"}, {"id": 1, "name": None}
+    events = [
+        change_event("c", None, row),
+        change_event("r", None, row),
+        change_event("u", row, changed),
+        change_event("u", None, changed),
+        change_event("d", changed, None),
+        change_event("d", None, None),
+        change_event("t", None, None),
+        change_event("c", None, row, name="other"),
+        None,
+        json.dumps({"schema": {"type": "int64", "optional": True}, "payload": None}),
+        json.dumps({"schema": {"type": "int64", "optional": True}, "payload": 5}),
+        json.dumps({"schema": None, "payload": {"after": {"id": 1}}}),
+    ]
+    settings = {} if mode == "default" else {"delete.tombstone.handling.mode": mode}
+    settings |= {"add.fields": added} if added else {}
+    records = [ConnectRecord(each, offset=offset) for offset, each in enumerate(events)]
+    compare(kafka, [ConnectStep("io.debezium.transforms.ExtractNewRecordState", settings)], records, mode, schemas=True)
 
 
 def _with_schema(rng: random.Random, step: ConnectStep) -> ConnectStep:
@@ -172,9 +197,7 @@ def applied(
         if step.predicate is not None:
             found = predicate(f"{KAFKA}predicates.{step.predicate}", step.predicate_settings, negated=step.negate)
             when = {"when": found}
-        specs += [
-            TransformSpec.model_validate({**each, **when}) for each in converted(KAFKA + step.name, step.settings)
-        ]
+        specs += [TransformSpec.model_validate({**each, **when}) for each in converted(step.kind, step.settings)]
     tp = TopicPartition(records[0].topic, records[0].partition)
     converter = ConverterType.CONNECT_JSON if schemas else ConverterType.JSON
     transformed = TransformList(specs, converter).apply(batch_of(records), tp)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.resources import as_file, files
 from typing import Any, Final
 
-from devtools.jars import connect_jars
+from devtools.jars import connect_jars, debezium_jars
 from devtools.kafka import java_command
 
 KAFKA: Final = "org.apache.kafka.connect.transforms."
@@ -38,10 +38,15 @@ class ConnectStep:
     predicate_settings: Mapping[str, str] = field(default_factory=dict)
     negate: bool = False
 
+    @property
+    def kind(self) -> str:
+        """The full name of the class."""
+        return self.name if self.name.startswith("io.") else KAFKA + self.name
+
     def request(self) -> dict[str, Any]:
         predicate = None if self.predicate is None else f"{KAFKA}predicates.{self.predicate}"
         return {
-            "class": KAFKA + self.name,
+            "class": self.kind,
             "config": dict(self.settings),
             "predicate": predicate,
             "predicateConfig": dict(self.predicate_settings),
@@ -78,7 +83,7 @@ def connect_transforms() -> Iterator[ConnectTransforms]:
     """Starts the JVM, and ends it."""
     options = ["-Xmx256m", "-XX:TieredStopAtLevel=1"]
     with as_file(files("tests.support") / "ConnectTransforms.java") as source:
-        command = java_command(str(source), options=options, more=connect_jars())
+        command = java_command(str(source), options=options, more=[*connect_jars(), *debezium_jars()])
         process = subprocess.Popen(
             list(map(str, command)),
             stdin=subprocess.PIPE,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from s3sink_operator.crd.cel import CelRule, cel_list, cel_text, either
-from sink_job.api.enums import ConverterType, InsertSource, OutputFormat, SchemaInference, TimestampType, TransformType
+from sink_job.api.enums import ConverterType, OutputFormat, SchemaInference, TransformType
 from sink_job.api.rules.transform_rules import FIELDS_OF
 
 _HERE = "spec.transforms"
 
 
 def transform_rules() -> Iterator[CelRule]:
-    """The rules of transforms. One is for the fields of all types, and none for fields that a type does not use: the
-    definition has half of the space for annotations."""
+    """The rules of transforms. One is for the fields of all types. Fields that a type does not use, and other
+    combinations, are for the job's parser: the definition has half of the space for annotations."""
     needed = (
         either(f"each.type != {cel_text(kind)}", " && ".join(f"has(each.{name})" for name in required))
         for kind, (required, _) in FIELDS_OF.items()
@@ -21,7 +21,6 @@ def transform_rules() -> Iterator[CelRule]:
     )
     yield _each(_all(needed), "lacks a field that its type needs: see docs/semantics.md, section 18")
     yield from _choices()
-    yield from _predicates()
     yield from _format()
 
 
@@ -30,34 +29,14 @@ def _all(conditions: Iterable[str]) -> str:
 
 
 def _choices() -> Iterator[CelRule]:
-    text = f"(each.source == {cel_text(InsertSource.TEXT)})"
-    yield _each(
-        either(f"each.type != {cel_text(TransformType.INSERT)}", "!has(each.source)", f"has(each.text) == {text}"),
-        "has a transform Insert with text and another source than Text, or without text: set both or none",
-    )
     yield _each(
         either(f"each.type != {cel_text(TransformType.CAST)}", "has(each.castTo) != has(each.casts)"),
         "has a transform Cast with both or none of casts and castTo: set one of them",
     )
-    yield _each(
-        either(
-            "!has(each.timestampType)",
-            f"each.timestampType != {cel_text(TimestampType.TEXT)}",
-            "has(each.timestampFormat)",
-        ),
-        "has a transform Timestamp with the type Text and without timestampFormat: set it",
-    )
-
-
-def _predicates() -> Iterator[CelRule]:
     names = ("topic", "header", "tombstone", "field")
     yield _each(
         either("!has(each.when)", *(f"has(each.when.{name})" for name in names)),
         "has a when without a condition: set topic, header, tombstone or field",
-    )
-    yield _each(
-        either("!has(each.when)", "!has(each.when.values)", "has(each.when.field)"),
-        "has a when with values and without field: set field",
     )
 
 

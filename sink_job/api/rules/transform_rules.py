@@ -28,6 +28,7 @@ FIELDS_OF: Final[dict[TransformType, tuple[tuple[str, ...], tuple[str, ...]]]] =
     TransformType.HOIST: (("field",), ()),
     TransformType.TIMESTAMP: (("timestampType",), ("field", "timestampFormat", "unit")),
     TransformType.FILTER: (("when",), ()),
+    TransformType.UNWRAP: ((), ("deletes", "addFields")),
 }
 """The fields that a transform needs, and those that it may have beside `when`."""
 
@@ -123,6 +124,9 @@ def _choices(here: Path, transform: TransformSpec) -> Iterator[FieldError]:
 def _typed(spec: Spec) -> Iterator[FieldError]:
     """Types of times that only values with a schema have."""
     for number, each in enumerate(spec.transforms):
+        if each.type is TransformType.UNWRAP and spec.format.converter is not ConverterType.CONNECT_JSON:
+            message = "Unwrap needs change events with a schema: use Extract with the field after, or ConnectJson"
+            yield FieldError((*_HERE, number, "type"), message, ((*_FORMAT, "converter"),))
         kind, at = each.timestamp_type, (*_HERE, number, "timestampType")
         is_typed = kind not in (None, TimestampType.TEXT, TimestampType.UNIX_TIME)
         if is_typed and spec.format.converter is not ConverterType.CONNECT_JSON:

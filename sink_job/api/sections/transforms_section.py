@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, SerializerFunctionWrapHandler, StrictBool, model_serializer
 
 from sink_job.api.base_model import SpecModel, description
-from sink_job.api.enums import CastType, InsertSource, TimestampType, TransformType, UnixTimeUnit
+from sink_job.api.enums import CastType, DeletedRows, InsertSource, TimestampType, TransformType, UnixTimeUnit
 from sink_job.api.field_types import FieldName, FieldPath, TimestampFormatText, TopicsPattern
 
 MAX_TRANSFORMS: Final = 50
@@ -73,5 +73,11 @@ class TransformSpec(_SetFields):
     """The form that Timestamp makes. Date, Time and Timestamp need ConnectJson."""
     timestamp_format: Annotated[TimestampFormatText | None, description(example="yyyy-MM-dd'T'HH:mm:ss.SSSXXX")] = None
     """Pattern of Java's SimpleDateFormat for Timestamp, in UTC."""
+    deletes: DeletedRows | None = None
+    """What Unwrap makes of deleted rows. Default: Tombstone."""
+    add_fields: Annotated[
+        list[FieldPath] | None, description(example=["op", "source.ts_ms"], max_length=MAX_FIELDS)
+    ] = None
+    """Fields of the change event that Unwrap adds to the row."""
     unit: UnixTimeUnit | None = None
     """The unit of numbers for Timestamp. Default: Milliseconds."""

@@ -29,18 +29,11 @@ def rejected_transforms() -> Iterator[tuple[str, dict[str, object], str]]:
                 _list({"type": kind}),
                 "spec.transforms lacks a field that its type needs",
             )
-    text = "spec.transforms has a transform Insert with text and another source than Text, or without text"
-    yield "a text of a topic", _list({"type": "Insert", "field": "a", "source": "Topic", "text": "x"}), text
-    yield "no text", _list({"type": "Insert", "field": "a", "source": "Text"}), text
     cast = "spec.transforms has a transform Cast with both or none of casts and castTo: set one of them"
     yield "no type", _list({"type": "Cast"}), cast
     yield "two types", _list({"type": "Cast", "castTo": "Text", "casts": {"a": "Text"}}), cast
-    said = "spec.transforms has a transform Timestamp with the type Text and without timestampFormat: set it"
-    yield "a text without its pattern", _list({"type": "Timestamp", "timestampType": "Text"}), said
     said = "spec.transforms has a when without a condition: set topic, header, tombstone or field"
     yield "no condition", _list({"type": "Filter", "when": {"not": True}}), said
-    said = "spec.transforms has a when with values and without field: set field"
-    yield "values of no field", _list({"type": "Filter", "when": {"header": "h", "values": ["a"]}}), said
     flatten = _list({"type": "Flatten"})
     said = "spec.transforms but Filter without field read JSON: use Json or ConnectJson, no output"
     for name in ({"converter": "Text"}, {"output": "Bytes"}, {"output": "Parquet", "inference": "Once"}):

@@ -65,6 +65,32 @@ def test_confluents_handler_of_tombstones_becomes_a_filter_if_it_drops_them() ->
         converted(kind, {"behavior": "fail"})
 
 
+DEBEZIUM = "io.debezium.transforms.ExtractNewRecordState"
+
+
+def test_debeziums_new_record_state_becomes_unwrap() -> None:
+    assert converted(DEBEZIUM, {}) == [{"type": "Unwrap", "deletes": "Tombstone"}]
+    modes = ["drop", "delete-to-tombstone", "rewrite", "rewrite-with-tombstone"]
+    found = [converted(DEBEZIUM, {"delete.tombstone.handling.mode": mode})[0]["deletes"] for mode in modes]
+    assert found == ["Drop", "Tombstone", "Rewrite", "RewriteWithTombstone"]
+    added = converted(DEBEZIUM, {"add.fields": "op, source.ts_ms"})
+    assert added == [{"type": "Unwrap", "deletes": "Tombstone", "addFields": ["op", "source.ts_ms"]}]
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"delete.tombstone.handling.mode": "other"}, "has a delete.tombstone.handling.mode that is not one of drop"),
+        ({"add.fields.prefix": ""}, "has another add.fields.prefix than __"),
+        ({"add.fields": "op:o"}, "gives names to fields in add.fields"),
+        ({"add.headers": "op"}, "has the key add.headers, which is not converted"),
+    ],
+)
+def test_what_unwrap_does_not_have_is_named(settings: dict[str, str], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        converted(DEBEZIUM, settings)
+
+
 @pytest.mark.parametrize(
     ("kind", "settings", "why"),
     [
@@ -178,6 +204,7 @@ def test_a_connector_has_its_transforms_in_their_order_with_predicates() -> None
             },
             "this version transforms JSON alone, not values of Avro for the output Json",
         ),
+        ({"transforms.a.type": DEBEZIUM}, "Debezium's transform does nothing without a schema"),
         (
             {"transforms.a.type": f"{KAFKA}TimestampConverter$Value", "transforms.a.target.type": "Date"},
             "a value without a schema has only the target.type string and unix",
