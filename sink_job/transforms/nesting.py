@@ -6,7 +6,7 @@ The rules are those of org.apache.kafka.connect.transforms.Flatten, ExtractField
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,6 +16,10 @@ from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.transforms.base import RecordOrigin
 from sink_job.transforms.json_values import is_null, object_of, opened
 from sink_job.transforms.typed_values import SchemaChange, TypedValue, field_schema, struct, with_fields
+
+MAX_DEPTH: Final = 256
+"""The maximum number of nested objects of a value that is flattened. It is lower than Python's recursion limit, whose
+effect varies with the caller: a rebuild must accept the same records."""
 
 
 class Flatten:
@@ -31,11 +35,13 @@ class Flatten:
     def transform(self, value: object, origin: RecordOrigin) -> object:
         return value if is_null(value) else dict(self._fields(object_of(value), ""))
 
-    def _fields(self, fields: Mapping[str, object], start: str) -> Iterator[tuple[str, object]]:
+    def _fields(self, fields: Mapping[str, object], start: str, depth: int = 1) -> Iterator[tuple[str, object]]:
+        if depth > MAX_DEPTH:
+            raise InvalidValue(f"the value is nested deeper than {MAX_DEPTH} levels")
         for name, value in fields.items():
             inner = opened(value) if _is_object(value) else None
             if isinstance(inner, dict):
-                yield from self._fields(inner, f"{start}{name}{self._delimiter}")
+                yield from self._fields(inner, f"{start}{name}{self._delimiter}", depth + 1)
             else:
                 yield f"{start}{name}", value
 

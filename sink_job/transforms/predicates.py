@@ -40,6 +40,11 @@ class RecordPredicate:
         assert headers is not None, "the columns of the batch are those that the settings need"
         return _with_header(headers, self._spec.header)
 
+    def without_value(self, topic: str, headers: pa.ListArray | None, size: int) -> Mask:
+        """A mask of the records that a condition on topic and header alone chooses."""
+        common = self.common(topic, headers, size)
+        return ~common if self._spec.negated else common
+
     def applies(self, value: object, *, common: bool) -> bool:
         """Whether the transform applies to a record with this value. `common`: the conditions on topic and header
         hold. Raises InvalidValue if a field is needed and the value is not JSON."""

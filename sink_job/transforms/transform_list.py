@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sink_job.api.enums import ConverterType, InsertSource, TransformType
 from sink_job.api.sections.transforms_section import TransformSpec
@@ -78,6 +79,9 @@ class TransformList:
 
     def apply(self, batch: pa.RecordBatch, tp: TopicPartition) -> TransformedBatch:
         """Transforms the values of a batch of `tp`."""
+        filters = [step.predicate for step in self._steps if step.is_filter_without_value]
+        if len(filters) == len(self._steps):
+            return _filtered(batch, tp, filters)
         column = _TransformedColumn(batch, tp, self._envelopes)
         for step in self._steps:
             column.apply(step)
@@ -87,6 +91,18 @@ class TransformList:
 def _reads(spec: TransformSpec) -> bool:
     """Whether the condition of a transform depends on the value."""
     return spec.when is not None and (spec.when.field is not None or spec.when.tombstone is not None)
+
+
+def _filtered(batch: pa.RecordBatch, tp: TopicPartition, filters: Sequence[RecordPredicate | None]) -> TransformedBatch:
+    """A batch without the values of the records that Filters leave out, none of which reads a value."""
+    headers = batch.column("headers") if "headers" in batch.schema.names else None
+    mask = np.zeros(len(batch), np.bool_)
+    for each in filters:
+        mask |= True if each is None else each.without_value(tp.topic, headers, len(batch))
+    if mask.any():
+        values = pc.if_else(arrow_columns.booleans(mask), pa.scalar(None, pa.binary()), batch.column("value"))
+        batch = batch.set_column(batch.schema.names.index("value"), "value", values)
+    return TransformedBatch(batch, mask, [])
 
 
 def needs_timestamp(specs: Sequence[TransformSpec]) -> bool:

@@ -11,6 +11,14 @@ def test_flatten_moves_nested_fields_to_the_top() -> None:
     assert result('{"a":{"b":1}}', type="Flatten", delimiter="_") == '{"a_b":1}'
 
 
+def test_the_depth_of_what_is_flattened_has_a_limit() -> None:
+    def nested(depth: int) -> str:
+        return '{"a":' * depth + "1" + "}" * depth
+
+    assert result(nested(256), type="Flatten") == f'{{"{".".join("a" * 256)}":1}}'
+    assert reason(nested(257), type="Flatten") == "the value is nested deeper than 256 levels"
+
+
 def test_extract_leaves_one_field() -> None:
     assert result('{"a": {"b":1.50}}', type="Extract", field="a") == '{"b":1.50}'
 
