@@ -4,6 +4,7 @@ leave the same objects."""
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from devtools.faults.s3_proxy import FaultProxy
 from devtools.s3 import S3Server
 from sink_job.coordinator.context import StopCondition
 from tests.data.test_crash_points import EFFECTS, Undisturbed, expect_same_after_kills, through
+from tests.data.test_repair import repair
 from tests.support.crash_points import crash_before_publishing
 from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import SyntheticLog
@@ -110,6 +112,43 @@ def test_lost_uploads_and_remainders_are_rebuilt_by_the_list_of_their_objects(
     assert later == [] or sorted(later) == [o for o in range(end, 14) if passes(1, o)]
     (verdict,) = deep(sink_fixture, log, **GIVEN, **listed(1))
     assert verdict.findings == ()
+
+
+def test_a_deleted_object_is_restored_by_the_list_of_its_settings(sink_fixture: SinkFixture) -> None:
+    log = SyntheticLog(records=14, paths=5)
+    sink_fixture.run(SyntheticLog(records=9, paths=5), ALL, flush_size=4, **listed(0))
+    sink_fixture.run(log, ALL, flush_size=4, **listed(1))
+    right = sink_fixture.contents()
+    sink_fixture.s3.delete([*right])
+    report = repair(sink_fixture, log, flush_size=4, **listed(1))
+    assert len(report.objects) == len(right)
+    assert sink_fixture.contents() == right
+
+
+class HalfArrays(SyntheticLog):
+    """A log of which every second value is an array, which no transform of fields can handle."""
+
+    def value(self, partition: int, offset: int) -> bytes:
+        value = super().value(partition, offset)
+        return b"[%b]" % value if offset % 2 else value
+
+
+def test_what_a_transform_rejects_is_a_dead_letter_with_the_value_of_kafka(sink_fixture: SinkFixture) -> None:
+    log = HalfArrays(records=8, paths=5)
+    errors = {"tolerance": "All", "deadLetters": {"prefix": "rejected", "maxShare": 1}}
+    given: dict[str, Any] = {"flush_size": 3, "errors": errors, **listed(0)}
+    sink_fixture.run(log, ALL, **given)
+    keys = sink_fixture.keys()
+    rejected = [key for key in keys if key.startswith("rejected/")]
+    letters = [json.loads(line) for key in rejected for line in sink_fixture.content(key).splitlines()]
+    assert [each["offset"] for each in letters] == [1, 3, 5, 7]
+    assert {each["reason"] for each in letters} == {"InvalidRecord"}
+    assert {each["message"] for each in letters} == {"transforms[1] (Insert): the value is an array, not an object"}
+    assert [b64decode(each["value"]) for each in letters] == [log.value(0, offset) for offset in (1, 3, 5, 7)]
+    objects = [key for key in keys if key.startswith("topics/log/")]
+    assert sorted(offset for key in objects for offset in sink_fixture.offsets(key)) == [2, 4, 6]
+    (verdict,) = deep(sink_fixture, log, **given)
+    assert (verdict.findings, verdict.dead_letters, verdict.gaps) == ((), 4, 1)
 
 
 KILLED = SyntheticLog(records=9, value_bytes=1_500_000, paths=5)
