@@ -13,7 +13,7 @@ _HERE = "spec.transforms"
 
 def transform_rules() -> Iterator[CelRule]:
     """The rules of transforms. One is for the fields of all types. Fields that a type does not use, and other
-    combinations, are for the job's parser: the definition has half of the space for annotations."""
+    combinations, are for the job's parser: the definition has a limited size."""
     needed = (
         either(f"each.type != {cel_text(kind)}", " && ".join(f"has(each.{name})" for name in required))
         for kind, (required, _) in FIELDS_OF.items()
