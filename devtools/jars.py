@@ -216,6 +216,23 @@ def broker_class_path(report: Report | None = None) -> list[Path]:
     return [*jars, *(_copied(jar, jars[0].parent) for jar in scala)]
 
 
+# Debezium's transforms, with what they need beside a Kafka Connect worker.
+DEBEZIUM_VERSION = "3.4.0.Final"
+DEBEZIUM = jar_table("""
+    io.debezium:debezium-api:3.4.0.Final
+        4c56bf4bd579713121271951616502a21a60f57d5cff65fcc930ab26bbc550eb
+    io.debezium:debezium-common:3.4.0.Final
+        2d83b05a695d2f660b61ccc720953c4fa733b181d80956489674445a8722e38c
+    io.debezium:debezium-core:3.4.0.Final
+        1fc97cd5edbe859d955577c521c4b1a88d1967ac388027ee1d7e430d0488d641
+""")
+
+
+def debezium_jars(report: Report | None = None) -> list[Path]:
+    """The files of Debezium's transforms, fetched when missing; errors as of `cached_jars`."""
+    return cached_jars("debezium", DEBEZIUM, f"Debezium's transforms {DEBEZIUM_VERSION}, 1.5 MB", report=report)
+
+
 def connect_jars(report: Report | None = None) -> list[Path]:
     """The files of a Kafka Connect worker beside those of a broker, fetched when missing; errors as of
     `cached_jars`."""

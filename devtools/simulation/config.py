@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from devtools.simulation import containers, null_values, registry
+from devtools.simulation import containers, null_values, registry, transforms
 from devtools.simulation.client import CALL_FAULTS, CONDITIONAL_FAULTS
 from devtools.simulation.dead_letters import DEAD_LETTERS, TOPIC
 from devtools.simulation.previous_writer import NOT_WITH
@@ -68,6 +68,7 @@ TRAITS = (
     "null-values",
     "previous-writer",
     "two-buckets",
+    "transforms",
 )
 """Features that a run has from its start or not at all. `data-loss`: retention drops records that are in no object.
 `containers`: records have more fields, and each manifest has the output Avro, Parquet or Json.
@@ -82,6 +83,7 @@ which the ledger has a copy, to a driver that reads more records; and the upload
 or in the topic alone; only with `dead-letters`, and not with `take-over`. `skips`: each manifest lists records to skip,
 others than the manifest before it. `repairs`: other programs damage visible objects, and `repair` runs beside the
 drivers; only if it is included, so that no seed without it changes, and not with `reset` and `take-over`.
+`transforms`: each manifest has a Filter and an Insert; only if it is included, and with JSON lines alone.
 `null-values`: records have envelopes, some of them no value; not with `registry`.
 `equal-parts`: the store rejects an object whose parts have different sizes, apart from the last.
 `offset-tags`: objects get tags with their offsets. `previous-writer`: the first start continues a connector
@@ -114,6 +116,7 @@ RARE = {
     "equal-parts": 0.2,
     "offset-tags": 0.2,
     "null-values": 0.2,
+    "transforms": 0.0,
 }
 """The probability of a feature; 0.5 for others."""
 
@@ -129,6 +132,7 @@ UNUSUAL = (
     "equal-parts",
     "offset-tags",
     "null-values",
+    "transforms",
 )
 """Features that a search for a deliberate defect leaves out, unless the defect is one of them."""
 
@@ -170,6 +174,7 @@ class SimulationConfig:
     output_rng: random.Random = field(repr=False)
     skip_rng: random.Random = field(repr=False)
     null_rng: random.Random = field(repr=False)
+    transform_rng: random.Random = field(repr=False)
 
     def has(self, feature: str) -> bool:
         return feature in self.features
@@ -210,6 +215,8 @@ class SimulationConfig:
             manifest["spec"]["s3"]["ledger"] = {"bucket": "ledgers"}
         if self.has("null-values"):
             null_values.write_nulls(manifest["spec"], self.null_rng)
+        if self.has("transforms"):
+            transforms.add_transforms(manifest["spec"], self.transform_rng)
         return parse_sink(manifest)
 
 
@@ -228,6 +235,8 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
         features.discard("null-values")
     if features >= {"take-over", "other-ledger"}:
         features.difference_update(NOT_WITH_OTHER_LEDGER)
+    if "transforms" in features:
+        features -= {"containers", "inference", "registry", "null-values"}
     if "repairs" in features:
         features -= {"reset", "take-over"}
     if "previous-writer" in features:
@@ -256,6 +265,7 @@ def config_of_seed(seed: int, *, without: Collection[str] = (), include: Collect
         output_rng=random.Random(f"{seed}/outputs"),
         skip_rng=random.Random(f"{seed}/lists of skips"),
         null_rng=random.Random(f"{seed}/nulls"),
+        transform_rng=random.Random(f"{seed}/transforms"),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from devtools.simulation import containers, null_values, registry
+from devtools.simulation import containers, null_values, registry, transforms
 from devtools.simulation.config import DAY_MS, EVENTS, FOREIGN_KEY, START_MS
 from devtools.simulation.kafka import SimulatedLog
 from devtools.simulation.oracle import generation_of
@@ -207,6 +207,9 @@ class Events:
             fields = registry.values_of(version, fields, config.output_rng)
             log.values[offset] = value = registry.in_wire_format(version, fields)
             simulation.oracle.produced(Source(tp, offset, time, kind), value, (version, fields))
+            return
+        if config.has("transforms") and transforms.is_filtered(config.transform_rng):
+            log.values[offset] = transforms.marked(fields)
             return
         if config.has("containers"):
             fields |= containers.more_fields(config.output_rng)

@@ -26,6 +26,7 @@ from devtools.simulation.repair_mutations import REPAIR_INCLUDE, REPAIR_MUTATION
 from devtools.simulation.runner import FailedCase, new_cases, run_case
 from devtools.simulation.skip_mutations import SKIP_INCLUDE, SKIP_MUTATIONS
 from devtools.simulation.store import SimulatedStore
+from devtools.simulation.transform_mutations import TRANSFORM_INCLUDE, TRANSFORM_MUTATIONS
 from devtools.simulation.two_buckets import PLACE_INCLUDE, PLACE_MUTATIONS
 from sink_job.api.errors import LedgerFenced
 from sink_job.api.topic_partition import TopicPartition
@@ -470,10 +471,12 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
     **REPAIR_MUTATIONS,
     **PREVIOUS_WRITER_MUTATIONS,
     **PLACE_MUTATIONS,
+    **TRANSFORM_MUTATIONS,
 }
 
 INCLUDE = {
     **SKIP_INCLUDE,
+    **TRANSFORM_INCLUDE,
     **REPAIR_INCLUDE,
     **PREVIOUS_WRITER_INCLUDE,
     **PLACE_INCLUDE,

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from devtools.bucket_listing import decompressed
-from devtools.simulation import containers, null_values
+from devtools.simulation import containers, null_values, transforms
 from devtools.simulation.dead_letters import DeadLetterAccount, is_dead_letters
 from devtools.simulation.kafka import SimulatedKafka
 from devtools.simulation.registered_objects import RegisteredObjects, Source
@@ -118,6 +118,7 @@ class Oracle:
         self.acknowledged: set[str] = set()
         self.field_ids: dict[tuple[str, tuple[str, ...]], int] = {}
         self.wallclock = False
+        self.transforms = False  # lines are those of a list of transforms
         self.repairs = False  # commands may write objects again
         self.lost: set[tuple[str, str]] = set()  # the attempt that has recorded a loss, and the key of the object
         self.listed: set[tuple[TopicPartition, int]] = set()  # records that a manifest lists to be skipped
@@ -445,12 +446,20 @@ class Oracle:
         if lines.pop() or not lines:
             self.fail(Violation("bytes", f"{key} does not end with a whole line"))
             return []
-        found = [self.sources.get(line) for line in lines]
+        found = [self._by_line(line) for line in lines]
         known = [source for source in found if source is not None]
         if len(known) < len(found):
             self.fail(Violation("bytes", f"{key} has a line that is not a record: {lines[found.index(None)]!r}"))
             return []
         return known
+
+    def _by_line(self, line: bytes) -> Source | None:
+        if not self.transforms:
+            return self.sources.get(line)
+        try:
+            return self._by_value.get(transforms.came_from(line))
+        except (KeyError, ValueError):
+            return None
 
     def _registered_sources(self, registered: RegisteredObjects, key: str, body: bytes) -> list[Source]:
         try:

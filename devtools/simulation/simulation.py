@@ -75,6 +75,7 @@ class Simulation:
         self.oracle = Oracle(self.kafka, lambda: self.scheduler.now, self.scheduler.fail)
         if config.has("null-values"):
             self.oracle.expect_envelopes()
+        self.oracle.transforms = config.has("transforms")
         self.kafka.on_commit = self._committed
         self.store = SimulatedStore(lambda: self.scheduler.now, min_part=1)
         self.store.on_put, self.store.on_complete = self.oracle.put, self.oracle.completed

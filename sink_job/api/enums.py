@@ -267,3 +267,59 @@ class OnExisting(StrEnum):
     FAIL = "Fail"
     OVERWRITE = "Overwrite"
     NEW_PREFIX = "NewPrefix"
+
+
+class TransformType(StrEnum):
+    INSERT = "Insert"
+    KEEP = "Keep"
+    DROP = "Drop"
+    RENAME = "Rename"
+    MASK = "Mask"
+    CAST = "Cast"
+    FLATTEN = "Flatten"
+    EXTRACT = "Extract"
+    HOIST = "Hoist"
+    TIMESTAMP = "Timestamp"
+    FILTER = "Filter"
+    UNWRAP = "Unwrap"
+
+
+class DeletedRows(StrEnum):
+    DROP = "Drop"
+    TOMBSTONE = "Tombstone"
+    REWRITE = "Rewrite"
+    REWRITE_WITH_TOMBSTONE = "RewriteWithTombstone"
+
+
+class InsertSource(StrEnum):
+    TOPIC = "Topic"
+    PARTITION = "Partition"
+    OFFSET = "Offset"
+    TIMESTAMP = "Timestamp"
+    TEXT = "Text"
+
+
+class CastType(StrEnum):
+    INT8 = "Int8"
+    INT16 = "Int16"
+    INT32 = "Int32"
+    INT64 = "Int64"
+    FLOAT32 = "Float32"
+    FLOAT64 = "Float64"
+    BOOLEAN = "Boolean"
+    TEXT = "Text"
+
+
+class TimestampType(StrEnum):
+    TEXT = "Text"
+    UNIX_TIME = "UnixTime"
+    DATE = "Date"
+    TIME = "Time"
+    TIMESTAMP = "Timestamp"
+
+
+class UnixTimeUnit(StrEnum):
+    SECONDS = "Seconds"
+    MILLISECONDS = "Milliseconds"
+    MICROSECONDS = "Microseconds"
+    NANOSECONDS = "Nanoseconds"

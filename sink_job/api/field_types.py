@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from sink_job.api.units.date_pattern import check_path_format
+from sink_job.api.units.java_dates import DatePattern
 
 if TYPE_CHECKING:  # the command `convert` uses the checks without pydantic
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -253,6 +254,17 @@ def check_key_prefix(text: str) -> None:
     check_topics_dir(text)
 
 
+def check_field_name(text: str) -> None:
+    """Checks the name of a field at the top of a value, or of a header."""
+    _check_printable(text, max_length=256)
+
+
+def check_timestamp_format(text: str) -> None:
+    """Checks a pattern of SimpleDateFormat."""
+    _check_printable(text, max_length=128)
+    DatePattern(text)
+
+
 def check_delimiter(text: str) -> None:
     """Checks the delimiter between the directories of a key."""
     _check_printable(text, max_length=16)
@@ -341,7 +353,9 @@ PropertyName = Annotated[str, TextValidator(check_property, _schema(_PROPERTY, 2
 BootstrapServers = Annotated[str, TextValidator(check_bootstrap_servers, {"minLength": 3, "maxLength": 4096})]
 Extension = Annotated[str, TextValidator(check_extension, _schema(_EXTENSION, 32))]
 FieldPath = Annotated[str, TextValidator(check_field_path, {"minLength": 1, "maxLength": 512})]
+FieldName = Annotated[str, TextValidator(check_field_name, {"minLength": 1, "maxLength": 256})]
 PathFormat = Annotated[str, TextValidator(check_path_format, {"minLength": 1, "maxLength": 512})]
+TimestampFormatText = Annotated[str, TextValidator(check_timestamp_format, {"minLength": 1, "maxLength": 128})]
 Timezone = Annotated[str, TextValidator(check_timezone, {"minLength": 1, "maxLength": 64})]
 Locale = Annotated[str, TextValidator(check_locale, _schema(_LOCALE, 16))]
 TopicsDir = Annotated[str, TextValidator(check_topics_dir, {"maxLength": 512})]

@@ -146,6 +146,7 @@ class Totals(ReportModel):
     parts: Annotated[Count, Field(description="Parts uploaded.")] = 0
     uploaded_bytes: Annotated[Count, Field(description="Bytes of those parts.")] = 0
     ignored: Annotated[Count, Field(description="Records without value, ignored by onNullValue.")] = 0
+    filtered: Annotated[Count, Field(description="Records left out by a transform of type Filter.")] = 0
     skipped: Annotated[Count, Field(description="Records passed over by errors.skip.")] = 0
     dropped: Annotated[Count, Field(description="Invalid records, dropped by tolerance: All.")] = 0
     dead_letters: Annotated[Count, Field(description="Invalid records in dead-letter objects, open ones included.")] = 0

@@ -38,6 +38,7 @@ from sink_job.api.sections.operator_sections import DriverSpec, ExecutorSpec, Lo
 from sink_job.api.sections.record_fields import needs_value
 from sink_job.api.sections.registry_section import WireFormatSettings
 from sink_job.api.sections.schema_section import BareValueSettings, bare_value_settings
+from sink_job.api.sections.transforms_section import MAX_TRANSFORMS, TransformSpec
 
 GROUP: Final = "s3sink.io"
 VERSION: Final = "v1alpha1"
@@ -60,6 +61,11 @@ class Spec(SpecModel):
     """The source topics and the connection to Kafka."""
     format: FormatSpec = FormatSpec()
     """How records are converted, encoded and compressed."""
+    transforms: Annotated[
+        list[TransformSpec],
+        description(example=[{"type": "Drop", "fields": ["password"]}], max_length=MAX_TRANSFORMS),
+    ] = Field(default_factory=list)
+    """What is done to values, in this order, before paths and rotation."""
     partitioner: PartitionerSpec = PartitionerSpec()
     """How a record is assigned to a directory (path) in S3."""
     rotation: RotationSpec = RotationSpec()
@@ -149,6 +155,7 @@ class ObjectSettings(SpecModel):
     bare_values: Annotated[BareValueSettings | None, Field(alias="unframed")] = None
     dead_letters: Annotated[DeadLetterSettings | None, Field(exclude_if=lambda value: value is None)] = None
     null_values: Annotated[NullValueSettings | None, Field(exclude_if=lambda value: value is None)] = None
+    transforms: Annotated[tuple[TransformSpec, ...], Field(exclude_if=lambda value: not value)] = ()
     library: str | None = None
     rules: tuple[str, ...] = ()
     customer_key: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
@@ -229,6 +236,7 @@ class Sink(SpecModel):
                 f"{spec.s3.ledger_front}{ledger_folder(spec.s3.topics_dir, self.sink_id)}"
             ),
             null_values=spec.errors.null_values(),
+            transforms=tuple(spec.transforms),
             wire_format=None if spec.format.registry is None else spec.format.registry.wire_format(),
             bare_values=bare_value_settings(
                 spec.format.converter,

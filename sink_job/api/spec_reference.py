@@ -85,6 +85,8 @@ _RULES: Final = """\
   `None` or `Separate`.
 - `errors.onNullValue: Write` needs `format.envelope`, and `errors.tombstonePath` needs `Write`. With the outputs `Avro`
   and `Parquet` and a `format.keyConverter` with schemas it needs `schemaCompatibility: Separate`.
+- `transforms`: a type has the fields of docs/semantics.md, section 18. All but `Filter` without `field` need
+  `format.converter: Json` or `ConnectJson`, another output than `Bytes`, and no `inference`.
 - `rotation`: set at least one of `flushSize`, `interval`, `scheduleInterval` and `maxBytes`.
 - `rotation.interval` needs a time partitioner: `Time`, `Hourly`, `Daily` or `FieldAndTime`.
 - `rotation.scheduleInterval` and every time partitioner need `partitioner.timezone`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,13 +82,25 @@ def run(args: argparse.Namespace) -> int:
 
 def _schema_of(sink: Sink, secrets: Mapping[str, Path], records: str | None) -> Callable[[str], Schema | None]:
     from sink_job.api.enums import OutputFormat
-    from sink_job.ddl.schema_source import LedgerSchemaReader, manifest_schema, sampled_schema, with_envelope
+    from sink_job.ddl.schema_source import (
+        LedgerSchemaReader,
+        manifest_schema,
+        sampled_schema,
+        transformed,
+        with_envelope,
+    )
 
     settings = sink.spec.format
     if records is not None:
         if settings.output is not OutputFormat.JSON or settings.registry is not None:
             raise InvalidSpec(["--records is for the output Json without a registry: other objects have a schema"])
-        sampled = with_envelope(sampled_schema(_lines(records), settings), settings)
+        lines = list(_lines(records))
+        if sink.spec.transforms:
+            specs = sink.spec.transforms
+            return cache(
+                lambda topic: with_envelope(sampled_schema(transformed(lines, specs, topic), settings), settings)
+            )
+        sampled = with_envelope(sampled_schema(lines, settings), settings)
         return lambda topic: sampled
     schema = manifest_schema(settings)
     if schema is not None:

@@ -217,6 +217,8 @@ def _unneeded(converted: Converted, nulls: Mask | None, n: int) -> Mask:
     """A mask of the rows whose key is not needed: those of `nulls`, rejected ones, and all after the first unresolved
     schema id."""
     mask = np.zeros(n, np.bool_) if nulls is None else nulls.copy()
+    if converted.filtered is not None:
+        mask |= converted.filtered
     mask[[row for row, _ in converted.rejected]] = True
     if converted.unresolved:
         mask[converted.unresolved[0][0] :] = True

@@ -10,6 +10,7 @@ from sink_job.codecs.record_fields import RecordFields
 from sink_job.converters.registered import SchemaSettings
 from sink_job.engine.types import Columns
 from sink_job.partitioning.partitioner import PathPartitioner
+from sink_job.transforms.transform_list import needs_headers, needs_timestamp
 
 
 def required_columns(settings: ObjectSettings) -> Columns:
@@ -20,9 +21,12 @@ def required_columns(settings: ObjectSettings) -> Columns:
     schemas, envelope = SchemaSettings.of(settings, None), settings.format.envelope
     whole = envelope or settings.dead_letters is not None
     return Columns(
-        timestamp=partitioner.needs_timestamp or whole,
+        timestamp=partitioner.needs_timestamp or whole or needs_timestamp(settings.transforms),
         key=fields.needs_key or whole,
-        headers=(schemas is not None and schemas.needs_headers) or fields.needs_headers or whole,
+        headers=(schemas is not None and schemas.needs_headers)
+        or fields.needs_headers
+        or whole
+        or needs_headers(settings.transforms),
         timestamp_type=envelope,
     )
 
@@ -35,7 +39,7 @@ def task_columns(settings: ObjectSettings) -> Columns:
 
 def _separator(settings: ObjectSettings) -> bytes:
     shape = settings.format
-    if shape.envelope:
+    if shape.envelope or settings.transforms:
         return b""
     if shape.converter is ConverterType.JSON and shape.output is OutputFormat.JSON:
         return b"\n"

@@ -68,6 +68,7 @@ class Converted:
     `unknown`: the rejected rows whose schema id the registry does not know, ascending.
     `keys`: the converted keys, if their converter has read them; null where a value is null or rejected.
     `dropped_properties`: the number of properties of values that their schemas lack and that are dropped.
+    `filtered`: a mask of the rows that transforms leave out, which are neither null nor rejected; None without any.
     """
 
     values: pa.BinaryArray
@@ -81,6 +82,7 @@ class Converted:
     unknown: list[int] = field(default_factory=list)
     keys: Converted | None = None
     dropped_properties: int = 0
+    filtered: Mask | None = None
 
 
 class ValueConverter(Protocol):

@@ -49,6 +49,7 @@ class _Counts:
         totals.parts += sum(c.parts for c in counts)
         totals.uploaded_bytes += sum(c.part_bytes for c in counts)
         totals.ignored += sum(c.ignored + c.kept_nulls for c in counts)
+        totals.filtered += sum(c.filtered for c in counts)
         totals.skipped += sum(c.skipped for c in counts)
         totals.dropped += sum(c.rejected - c.dead_letters for c in counts)
         totals.dead_letters += sum(c.dead_letters - c.kept_nulls for c in counts)

@@ -44,7 +44,10 @@ def check_rejected_share(results: Mapping[TopicPartition, TaskResult], sink: Sin
     max_share = sink.spec.errors.dead_letters.max_share
     for tp, result in sorted(results.items()):
         counts = result.counts
-        records, rejected = counts.records + counts.ignored + counts.rejected, counts.rejected - counts.kept_nulls
+        records, rejected = (
+            counts.records + counts.ignored + counts.filtered + counts.rejected,
+            counts.rejected - counts.kept_nulls,
+        )
         if rejected >= MIN_REJECTED and rejected > max_share * records:
             first = result.rejected[0]
             raise TooManyRejected(

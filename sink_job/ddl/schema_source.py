@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 
 from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.api.errors import ConfigurationError, InvalidSpec
 from sink_job.api.sections.format_section import FormatSpec
 from sink_job.api.sections.schema_section import INFERRED_ID
+from sink_job.api.sections.transforms_section import TransformSpec
 from sink_job.api.spec import Sink
+from sink_job.api.topic_partition import TopicPartition
+from sink_job.arrow import columns as arrow_columns
 from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.json_decoder import decode_json
 from sink_job.connect.output_settings import DatumSettings
@@ -32,6 +37,7 @@ from sink_job.registry.bare_values import bare_value_schema
 from sink_job.registry.client import open_registry
 from sink_job.registry.settings import RegistrySettings
 from sink_job.s3 import S3Client
+from sink_job.transforms.transform_list import TransformList
 
 ANY_JSON: Final = Schema(SchemaType.STRING, JSON_NAME, optional=True)
 """A value of an unknown type within an envelope."""
@@ -61,6 +67,24 @@ def sampled_schema(lines: Iterable[bytes], settings: FormatSpec) -> Schema:
         raise InvalidSpec(["--records: the file has no values"])
     text = field_list_text(inferred_fields(observed.properties))
     return _value(RegisteredSchema(INFERRED_ID, LANGUAGE, text), settings, None)
+
+
+def transformed(lines: Iterable[bytes], specs: Sequence[TransformSpec], topic: str) -> Iterator[bytes]:
+    """The values of records of `topic` after transforms, without those that are left out. The sample has no headers;
+    its records have the timestamp 0, and offsets from 0 on. Raises InvalidSpec for a line that a transform rejects."""
+    values = [line for line in lines if line.strip()][:MAX_SAMPLED]
+    numbers = np.arange(len(values), dtype=np.int64)
+    columns = {
+        "offset": arrow_columns.integers(numbers),
+        "value": arrow_columns.binaries(values),
+        "timestamp": arrow_columns.integers(np.zeros(len(values), np.int64)),
+        "headers": pa.nulls(len(values), pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    }
+    found = TransformList(specs).apply(pa.record_batch(columns), TopicPartition(topic, 0))
+    if found.rejected:
+        row, reason = found.rejected[0]
+        raise InvalidSpec([f"--records: record {row + 1}: {reason}"])
+    yield from (value for value in found.batch.column("value").to_pylist() if value is not None)
 
 
 def manifest_schema(settings: FormatSpec) -> Schema | None:

@@ -35,6 +35,7 @@ _TOTALS = {
     "parts": "Uploaded parts",
     "uploaded_bytes": "Bytes of uploaded parts",
     "ignored_records": "Records without value, ignored by errors.onNullValue",
+    "filtered_records": "Records left out by a transform of type Filter",
     "skipped_records": "Records passed over by errors.skip",
     "dropped_records": "Invalid records, dropped by errors.tolerance: All",
     "dead_letters": "Invalid records in dead-letter objects (errors.deadLetters.prefix), open ones included",
@@ -45,6 +46,7 @@ _TOTALS = {
 }
 _FIELDS = {
     "ignored_records": "ignored",
+    "filtered_records": "filtered",
     "skipped_records": "skipped",
     "dropped_records": "dropped",
     "rebuilt_objects": "rebuilt",

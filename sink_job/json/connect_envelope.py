@@ -28,6 +28,7 @@ _SCALARS: Final = {
     "bytes": SchemaType.BYTES,
     "string": SchemaType.STRING,
 }
+_NAMES: Final = {SchemaType.FLOAT32: "float", SchemaType.FLOAT64: "double"}
 
 
 class Envelope(msgspec.Struct, forbid_unknown_fields=True):
@@ -74,6 +75,21 @@ def payload_reader(schema: Schema) -> Callable[[bytes], object]:
             raise InvalidValue(f"the payload cannot be read: {error}") from None
 
     return payload_value
+
+
+def schema_document(schema: Schema) -> dict[str, Any]:
+    """The JSON of a schema in an envelope, as `envelope_schema` reads it."""
+    document: dict[str, Any] = {"type": _NAMES.get(schema.type, str(schema.type)), "optional": schema.optional}
+    match schema.type:
+        case SchemaType.STRUCT:
+            document["fields"] = [{**schema_document(each.schema), "field": each.name} for each in schema.fields]
+        case SchemaType.ARRAY if schema.values is not None:
+            document["items"] = schema_document(schema.values)
+        case SchemaType.MAP if schema.keys is not None and schema.values is not None:
+            document |= {"keys": schema_document(schema.keys), "values": schema_document(schema.values)}
+    given = {"name": schema.name, "version": schema.version, "doc": schema.doc, "parameters": schema.parameter or None}
+    document |= {name: value for name, value in given.items() if value is not None}
+    return document if schema.default is None else document | {"default": msgspec.Raw(schema.default.json.encode())}
 
 
 def _schema(node: object, limits: Limits) -> Schema:

@@ -21,8 +21,9 @@ from sink_job.migrate.rotation_settings import convert_rotation, has_schedule
 from sink_job.migrate.secret_plan import SecretPlan
 from sink_job.migrate.store import convert_store
 from sink_job.migrate.table import Treatment, key_table
-from sink_job.migrate.topic_router import convert_router, router_of
-from sink_job.migrate.values import parse_boolean, parse_choice, parse_list
+from sink_job.migrate.topic_router import convert_router
+from sink_job.migrate.transforms import convert_transforms
+from sink_job.migrate.values import parse_boolean, parse_choice
 
 _SINK_NAME: Final = 40
 """Maximum length of the name of a sink: the operator adds suffixes to it."""
@@ -84,13 +85,13 @@ def _is_convertible(draft: Draft) -> bool:
 
 
 def _fields(draft: Draft, plan: SecretPlan, configuration: Configuration, connector: str, group: str | None) -> None:
-    _transforms(draft)
     convert_topics(draft)
     convert_group(draft, connector, group, configuration.managed)
     convert_client(draft, plan)
     output = output_format(draft)
     converter = convert_converter(draft, plan, output)
     convert_format(draft, output, converter)
+    convert_transforms(draft, converter, output)
     kind = partitioner_type(draft)
     reads_fields = converter not in (ConverterType.TEXT, ConverterType.BYTES)
     convert_paths(draft, kind, reads_fields=reads_fields)
@@ -103,20 +104,6 @@ def _fields(draft: Draft, plan: SecretPlan, configuration: Configuration, connec
     _keys_and_headers(draft)
     if configuration.state != "Running":
         draft.put("state", configuration.state, f"the connector is {configuration.state.lower()}")
-
-
-def _transforms(draft: Draft) -> None:
-    names = parse_list(draft.text("transforms") or "")
-    if not names or router_of(draft) is not None:
-        return
-    shown = []
-    for name in names:
-        kind = draft.settings.get(f"transforms.{name}.type", "").strip()
-        shown.append(f"{in_a_line(name)} ({in_a_line(kind)})" if kind else in_a_line(name))
-    action = (
-        "transform before Kafka or after reading from S3, and remove them from the configuration to convert the rest"
-    )
-    draft.impossible("transforms", f"this version has no transforms: {', '.join(shown)}", action)
 
 
 def _errors(draft: Draft, output: str) -> None:

@@ -36,6 +36,7 @@ ORDER: Final = [
     "format.decimals",
     "format.logicalTypes",
     "format.envelope",
+    "transforms",
     "partitioner.type",
     "partitioner.fields",
     "partitioner.duration",

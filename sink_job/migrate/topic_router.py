@@ -16,7 +16,7 @@ from sink_job.migrate.values import parse_list
 
 _ROUTER: Final = "org.apache.kafka.connect.transforms.RegexRouter"
 _MAX_PREFIXES: Final = 100
-_ONLY_JAVA: Final = re.compile(r"&&|\[[^\]]*\[|\\[QEGZzhvRXpP]|\$\{|\\[^.$\-_+/\\dDwWsS]")
+ONLY_JAVA: Final = re.compile(r"&&|\[[^\]]*\[|\\[QEGZzhvRXpP]|\$\{|\\[^.$\-_+/\\dDwWsS]")
 """What Python reads in another way, or not at all, in a regular expression or a replacement. Some of it is harmless in
 one of the two: such a router is converted by hand."""
 _EVERYTHING: Final = (".*", ".+", "(.*)", "(.+)")
@@ -62,7 +62,7 @@ def _entries(draft: Draft, regex: str, replacement: str) -> list[dict[str, Any]]
     if re.search(OF_NO_TOPIC, str(delimiter)) is None:
         raise ValueError("cannot be replaced beside a directory.delim that may be a part of a topic")
     for text in (regex, replacement):
-        if _ONLY_JAVA.search(text):
+        if ONLY_JAVA.search(text):
             raise ValueError("has an expression that is not converted")
     try:
         check_topics_pattern(regex)

@@ -63,7 +63,7 @@ def _of_sample(topic: TopicFigures, sample: Sample) -> Iterator[str]:
 
 def _of_topic(topic: TopicFigures, spec: Spec) -> Iterator[str]:
     if topic.rejected:
-        seen = topic.records + topic.ignored + topic.rejected
+        seen = topic.records + topic.ignored + topic.filtered + topic.rejected
         stops = spec.errors.tolerance is Tolerance.NONE
         what = "the sink stops at the first one (errors.tolerance: None)" if stops else "they are rejected"
         count = f"{topic.rejected:,} of {seen:,} records"

@@ -54,6 +54,7 @@ class Replay:
     records: Counter[TopicPartition] = field(default_factory=Counter)
     bytes: Counter[TopicPartition] = field(default_factory=Counter)
     ignored: Counter[TopicPartition] = field(default_factory=Counter)
+    filtered: Counter[TopicPartition] = field(default_factory=Counter)
     rejected_count: Counter[TopicPartition] = field(default_factory=Counter)
     rejected: dict[TopicPartition, RejectedRecord] = field(default_factory=dict)
     requests: Counter[str] = field(default_factory=Counter)
@@ -199,6 +200,7 @@ class _PlanProgress(Progress):
         found.records[tp] += counts.records
         found.bytes[tp] += counts.bytes
         found.ignored[tp] += counts.ignored + counts.kept_nulls
+        found.filtered[tp] += counts.filtered
         found.rejected_count[tp] += counts.rejected - counts.kept_nulls
         if result.rejected:
             found.rejected.setdefault(tp, result.rejected[0])

@@ -67,6 +67,7 @@ class TopicFigures:
     value_bytes: int
     late: int
     ignored: int
+    filtered: int
     rejected: int
     first_rejected: str | None
     closed: int
@@ -166,6 +167,7 @@ def _topic(
         value_bytes=sum(each.value_bytes for each in found),
         late=sum(each.late for each in found),
         ignored=sum(replay.ignored[tp] for tp in tps),
+        filtered=sum(replay.filtered[tp] for tp in tps),
         rejected=sum(replay.rejected_count[tp] for tp in tps),
         first_rejected=rejected,
         closed=len(closed),

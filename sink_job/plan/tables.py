@@ -40,6 +40,7 @@ def topic_rows(topic: TopicFigures) -> list[Row]:
         "objects below 1 MiB": topic.small,
         "rejected records": topic.rejected,
         "dropped null values": topic.ignored,
+        "filtered records": topic.filtered,
     }
     return rows + [Row(name, f"{count:,}") for name, count in optional.items() if count]
 

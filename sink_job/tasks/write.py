@@ -34,7 +34,7 @@ class TaskCounters(msgspec.Struct):
     """Counters of a task. `records` and `bytes` (uncompressed) were written, `ignored` are null values that the policy
     drops, `skipped` were passed over (`errors.skip`), `rejected` are invalid records that are tolerated, `kept_nulls`
     those of them that would be ignored without dead letters, `dead_letters` those of them in dead-letter objects.
-    `dropped_properties` are properties of values that their schemas lack."""
+    `dropped_properties` are properties of values that their schemas lack. `filtered` were left out by a transform."""
 
     records: int = 0
     bytes: int = 0
@@ -51,6 +51,7 @@ class TaskCounters(msgspec.Struct):
     buffered_bytes: int = 0
     requests: dict[str, int] = {}
     retries: int = 0
+    filtered: int = 0
 
 
 class TaskResult(msgspec.Struct, frozen=True):

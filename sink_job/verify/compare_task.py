@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import msgspec
 import numpy as np
@@ -112,14 +112,12 @@ class _Comparer:
             ObjectSchemas(self.s3, settings.root),
             LedgerFieldIds(self.s3, settings.root),
         )
-        self.pipelines = {
-            number: RecordPipeline.of(
-                ObjectSettings.model_validate_json(settings.settings_of_claims[number]), settings.errors, stores
-            )
-            for number in {chunk.settings, *(o.settings for o in chunk.objects)}
-        }
-        for number, pipeline in self.pipelines.items():
-            pipeline.prefetch_schemas(o.id for o in chunk.objects if o.read and o.settings == number)
+        self._texts = settings.settings_of_claims
+        self._pipeline = cache(
+            lambda text: RecordPipeline.of(ObjectSettings.model_validate_json(text), settings.errors, stores)
+        )
+        for number in {chunk.settings, *(o.settings for o in chunk.objects)}:
+            self._of_claim(number).prefetch_schemas(o.id for o in chunk.objects if o.read and o.settings == number)
         self.committed = chunk.committed
         self.ahead = sorted(chunk.objects, key=lambda o: o.first, reverse=True)
         self.current: list[_Object] = []
@@ -141,11 +139,15 @@ class _Comparer:
         self.result.findings.sort(key=lambda finding: finding.offset)
         return self.result
 
+    def _of_claim(self, number: int) -> RecordPipeline:
+        """The pipeline with the settings of a claim."""
+        return self._pipeline(self._texts[number])
+
     def _enter(self, last: int) -> None:
         """Opens the objects that begin at or before `last`."""
         while self.ahead and self.ahead[-1].first <= last:
             o = self.ahead.pop()
-            pipeline = self.pipelines[o.settings]
+            pipeline = self._of_claim(o.settings)
             self.current.append(
                 _Object(o, open_content(self.s3, self.tp.topic, o, pipeline, self.step) if o.read else None)
             )
@@ -180,10 +182,10 @@ class _Comparer:
         self._check_counts(batch, offsets, counts)
 
     def _lines(self, settings: int) -> DeadLetterLines:
-        return DeadLetterLines.under(self.pipelines[settings].object_settings, self.tp)
+        return DeadLetterLines.under(self._of_claim(settings).object_settings, self.tp)
 
     def _prepare(self, settings: int, batch: pa.RecordBatch, clock: int) -> PreparedBatch:
-        return self.pipelines[settings].prepare(batch, clock, self.tp)
+        return self._of_claim(settings).prepare(batch, clock, self.tp)
 
     def _check_counts(self, batch: pa.RecordBatch, offsets: Offsets, counts: npt.NDArray[np.int32]) -> None:
         """Each record below `committed` must be in one object, or be rejected, ignored or skipped."""
@@ -203,17 +205,30 @@ class _Comparer:
             self._check_skipped(batch.slice(low, high - low), offsets[low:high])
 
     def _check_skipped(self, batch: pa.RecordBatch, offsets: Offsets) -> None:
-        """Records in no object must be rejected or ignored by the settings of the last object before them."""
+        """Records in no object must be rejected, ignored or filtered by the settings of the last object before them, or
+        filtered by those of a later claim: a driver whose list filters them may have opened no object yet."""
         before = [o.expected for o in self.current if o.expected.first <= offsets[0]]
         if before:
             self.settings = max(before, key=lambda o: o.first).settings
-        pipeline = self.pipelines[self.settings].with_stores(self._rejecting)
-        parts = prepared_parts(batch, 0, lambda part, clock: pipeline.prepare(part, clock, self.tp))
-        codes = np.concatenate([prepared.rows.codes for _, _, prepared in parts])
-        accepted = np.flatnonzero(codes >= 0)
-        self.result.skipped_records += len(codes) - len(accepted)
+        is_accepted = self._accepts(self._of_claim(self.settings), batch)
+        for text in self._later_transforms() if is_accepted.any() else ():
+            is_accepted &= self._accepts(self._pipeline(text), batch)
+        accepted = np.flatnonzero(is_accepted)
+        self.result.skipped_records += len(batch) - len(accepted)
         if len(accepted):
             self._add(_missing(int(offsets[accepted[0]])))
+
+    def _accepts(self, pipeline: RecordPipeline, batch: pa.RecordBatch) -> Mask:
+        """A mask of the records that belong to an object."""
+        pipeline = pipeline.with_stores(self._rejecting)
+        parts = prepared_parts(batch, 0, lambda part, clock: pipeline.prepare(part, clock, self.tp))
+        return np.concatenate([prepared.rows.codes for _, _, prepared in parts]) >= 0
+
+    def _later_transforms(self) -> list[str]:
+        """The distinct settings with transforms of later claims, to that of the next object."""
+        last = min((o.settings for o in self.ahead[-1:]), default=max(self._texts))
+        later = (text for number, text in sorted(self._texts.items()) if self.settings < number <= last)
+        return [text for text in dict.fromkeys(later) if '"transforms"' in text]
 
     def _add(self, finding: Finding) -> None:
         if len(self.result.findings) < MAX_FINDINGS:

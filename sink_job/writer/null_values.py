@@ -51,9 +51,12 @@ class NullPolicy(NamedTuple):
         return [*converted.rejected, *((row, reason) for row in rows)], 0
 
     def skipped(self, converted: Converted, rejected: Rejections) -> Mask:
-        """A mask of the rows that are in no object: the rejected ones and, unless they are written, the null ones."""
+        """A mask of the rows that are in no object: those that transforms leave out, the rejected ones and, unless they
+        are written, the null ones."""
         nulls = None if self.writes else converted.nulls
         mask = np.zeros(len(converted.values), np.bool_) if nulls is None else nulls.copy()
+        if converted.filtered is not None:
+            mask |= converted.filtered
         mask[[row for row, _ in rejected]] = True
         return mask
 

@@ -102,6 +102,7 @@ class RecordReport:
     def add(self, prepared: PreparedBatch, stop: RejectedRow | None, *, keeps_nulls: bool) -> None:
         """Adds a batch, whose records from `stop` on are not accepted. `keeps_nulls`: null values are no errors."""
         self.counts.ignored += prepared.ignored
+        self.counts.filtered += prepared.filtered
         self.counts.dropped_properties += prepared.dropped_properties
         if stop is None:
             errors = prepared.errors

@@ -36,6 +36,7 @@ from sink_job.records.batch import REJECTED_PATH, Rows
 from sink_job.records.fields import Rejections
 from sink_job.rotation.policy import RotationPolicy
 from sink_job.rotation.types import ObjectId
+from sink_job.transforms.transform_list import TransformedBatch, TransformList
 from sink_job.writer.batch_rows import BatchRows
 from sink_job.writer.container_schemas import ContainerSchemas, without_schema
 from sink_job.writer.null_values import NullPolicy, written_nulls
@@ -75,7 +76,7 @@ class RejectedRow(NamedTuple):
 class PreparedBatch:
     """A batch that is ready for rotation. `encoded` contains one row of the object's body for each of `rows`; the row
     of a rejected record is undefined. `errors` are ascending; with tolerance None the sink stops before the first one.
-    `ignored` is the number of null values that the policy drops.
+    `ignored` is the number of null values that the policy drops, `filtered` that of records that a Filter leaves out.
 
     `schemas` are the schemas of the records by their ids. `projection` writes rows under another schema; None if
     records are written as they came.
@@ -95,6 +96,7 @@ class PreparedBatch:
     unresolved: tuple[str, ...] = ()
     unknown: tuple[int, ...] = ()
     dropped_properties: int = 0
+    filtered: int = 0
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ class RecordPipeline:
     projection: ProjectionRules | None = None
     containers: ContainerSchemas | None = None
     envelopes: Envelopes | None = None
+    transforms: TransformList | None = None
 
     @classmethod
     def of(
@@ -145,6 +148,7 @@ class RecordPipeline:
             projection=_projection(object_settings, stores),
             containers=_containers(object_settings, stores),
             envelopes=_envelopes(object_settings),
+            transforms=_transforms(object_settings),
         )
 
     def with_stores(self, stores: SchemaStores) -> RecordPipeline:
@@ -219,9 +223,10 @@ class RecordPipeline:
 
         `batch` contains `offset: int64`, `value: binary` (or `row`), and the columns that `required_columns` names.
         """
-        converted = self.fields.add(_converted(self.converter, batch, self._source(batch, tp)), batch, tp)
+        came = batch
+        batch, converted = self._converted(batch, tp)
         if converted.unresolved:
-            prepared = self.prepare(batch.slice(0, converted.unresolved[0][0]), now, tp)
+            prepared = self.prepare(came.slice(0, converted.unresolved[0][0]), now, tp)
             ids = dict.fromkeys((*(each for _, each in converted.unresolved), *prepared.unresolved))
             return replace(prepared, unresolved=tuple(ids))
         offsets = arrow_columns.numbers(batch.column("offset"))
@@ -260,7 +265,15 @@ class RecordPipeline:
             prefix_bytes=self.format.prefix_bytes,
             unknown=tuple(offsets[converted.unknown].tolist()),
             dropped_properties=converted.dropped_properties,
+            filtered=0 if converted.filtered is None else int(converted.filtered.sum()),
         )
+
+    def _converted(self, batch: pa.RecordBatch, tp: TopicPartition) -> tuple[pa.RecordBatch, Converted]:
+        """The batch with its values transformed, and what the converter makes of them."""
+        transformed = None if self.transforms is None else self.transforms.apply(batch, tp)
+        batch = batch if transformed is None else transformed.batch
+        converted = _converted(self.converter, batch, self._source(batch, tp))
+        return batch, self.fields.add(_without_hidden(converted, transformed), batch, tp)
 
     def _source(self, batch: pa.RecordBatch, tp: TopicPartition) -> BatchSource:
         return BatchSource(tp.topic, batch.column("headers") if self.reads_headers else None)
@@ -299,7 +312,7 @@ class RecordPipeline:
         self, batch: pa.RecordBatch, now: int, tp: TopicPartition, converted: Converted, rejected: Rejections
     ) -> PathColumns:
         skip: Mask | None = None
-        if rejected or converted.nulls is not None:
+        if rejected or converted.nulls is not None or converted.filtered is not None:
             skip = self.null_policy.skipped(converted, rejected)
         apart = None if skip is None else self.null_policy.apart(converted, skip)
         if apart is not None and skip is not None:
@@ -321,13 +334,14 @@ class RecordPipeline:
 
     def _too_long(self, tp: TopicPartition, paths: list[str], codes: Codes, offsets: Integers) -> Rejections:
         """Rejects the records that would be the first of an object whose key is longer than S3 allows."""
-        available = MAX_KEY_BYTES - len(self.key(tp, "", 0).encode()) + len(self._padded(0))
+        digits_of_0 = len(padded(self.object_settings, 0))
+        available = MAX_KEY_BYTES - len(self.key(tp, "", 0).encode()) + digits_of_0
         rejected: Rejections = []
         for code, path in enumerate(paths):
             if len(path) * 4 + MAX_DIGITS <= available:
                 continue
             digits = available - len(path.encode())
-            if len(self._padded(0)) > digits:
+            if digits_of_0 > digits:
                 rows = np.flatnonzero(codes == code)
             elif digits < MAX_DIGITS:
                 rows = np.flatnonzero((codes == code) & (offsets >= 10**digits))
@@ -337,14 +351,24 @@ class RecordPipeline:
             rejected += [(row, f"its object's key would be longer than {MAX_KEY_BYTES} bytes") for row in rows.tolist()]
         return rejected
 
-    def _padded(self, offset: int) -> str:
-        return padded(self.object_settings, offset)
-
 
 def _converted(converter: ValueConverter, batch: pa.RecordBatch, source: BatchSource) -> Converted:
     if ROW in batch.schema.names and isinstance(converter, RowConverter):
         return converter.convert_rows(batch.column(ROW), source)
     return converter.convert(batch.column("value"), source)
+
+
+def _without_hidden(converted: Converted, transformed: TransformedBatch | None) -> Converted:
+    """The converted values of a batch, in which the records that transforms leave out or reject have none."""
+    if transformed is None or not (hidden := transformed.hidden).any():
+        return converted
+    nulls = None if converted.nulls is None else converted.nulls & ~hidden
+    return replace(
+        converted,
+        nulls=nulls if nulls is not None and nulls.any() else None,
+        rejected=sorted([*converted.rejected, *transformed.rejected]),
+        filtered=transformed.filtered if transformed.filtered.any() else None,
+    )
 
 
 def _rejected_rows(
@@ -380,6 +404,11 @@ def _schema_names(schemas: SchemaColumn | None) -> SchemaNames | None:
 
 def _shortened(reason: str) -> str:
     return reason if len(reason) <= MAX_REASON else f"{reason[: MAX_REASON - 1]}…"
+
+
+def _transforms(object_settings: ObjectSettings) -> TransformList | None:
+    specs = object_settings.transforms
+    return TransformList(specs, object_settings.format.converter) if specs else None
 
 
 def _envelopes(object_settings: ObjectSettings) -> Envelopes | None:

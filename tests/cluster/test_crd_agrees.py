@@ -21,6 +21,14 @@ pytestmark = pytest.mark.cluster
 VALUES: dict[str, list[object]] = {
     "metadata.name": ["a", "a" * 40],
     "spec.kafka.topics": [ABSENT, ["a"], ["a", "b"], ["."], ["a.b_c-D"]],
+    "spec.transforms": [
+        ABSENT,
+        [],
+        [{"type": "Filter", "when": {"header": "h"}}],
+        [{"type": "Filter", "when": {"field": "a", "values": ["x"], "not": True}}],
+        [{"type": "Cast", "casts": {"a": "Int8"}}, {"type": "Insert", "field": "t", "source": "Text", "text": "a"}],
+        [{"type": "Rename", "renames": {"a": "b"}}, {"type": "Flatten"}],
+    ],
     "spec.kafka.topicsPattern": [ABSENT, "a.*"],
     "spec.kafka.groupId": ["a", "a b"],
     "spec.kafka.bootstrapServers": ["a:1", "a:1 ,b:2", "[::1]:9092", "PLAINTEXT://a:1", "a.b-c_d:65535"],

@@ -73,6 +73,15 @@ def test_every_invariant_holds_in_new_simulations_of_a_first_start_after_a_conne
         assert failed is None, description(failed)
 
 
+@pytest.mark.parametrize("group", range(2))
+def test_every_invariant_holds_in_new_simulations_with_transforms(group: int) -> None:
+    print(f"base seed {BASE}: repeat with S3SINK_SEED={BASE}")
+    runs = RUNS // 12
+    for case in new_cases(BASE + group * runs, runs, include=["transforms"]):
+        failed = run_case(case)
+        assert failed is None, description(failed)
+
+
 def test_simulations_accept_objects_of_a_connector() -> None:
     runs = [simulate(config_of_seed(seed, include=["previous-writer"])) for seed in range(20)]
     assert sum(len(run.previous.objects) for run in runs if run.previous is not None) > 20
@@ -102,6 +111,12 @@ def test_simulations_with_two_buckets_reject_drivers_with_another_place() -> Non
         assert records
         assert all(key.startswith("archive/topics/_s3sink/") for key in records)
     assert rejected > 3
+
+
+def test_simulations_with_transforms_have_objects_of_several_lists() -> None:
+    simulations = [simulate(config_of_seed(seed, include=["transforms", "edit"])) for seed in range(12)]
+    contents = [each.body for one in simulations for each in one.oracle.visible.values()]
+    assert all(any(b'"list":"%d"' % number in body for body in contents) for number in range(3))
 
 
 def test_simulations_with_repairs_restore_objects() -> None:

@@ -23,6 +23,7 @@ DEFINITIONS = {
     "registry/base.py",  # an interface
     "registry/failures.py",  # codes, and what a failure is described by
     "rotation/types.py",  # what a rotator returns
+    "transforms/base.py",  # an interface
 }
 """Modules of the job without behaviour of their own."""
 

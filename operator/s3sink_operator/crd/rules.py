@@ -18,6 +18,7 @@ from s3sink_operator.crd.login_rules import login_rules
 from s3sink_operator.crd.names_rules import names_rules
 from s3sink_operator.crd.null_value_rules import null_value_rules
 from s3sink_operator.crd.s3_access_rules import s3_access_rules
+from s3sink_operator.crd.transform_rules import transform_rules
 from s3sink_operator.names import MAX_SINK_NAME
 from sink_job.api.enums import (
     ConverterType,
@@ -487,6 +488,7 @@ RULES: Final[tuple[CelRule, ...]] = (
     *dead_letter_rules(),
     *names_rules(),
     *null_value_rules(),
+    *transform_rules(),
     *_rest(),
     *_spark(),
 )

@@ -66,7 +66,7 @@ def _node(written: Json, models: dict[str, Json], path: str, *, in_list: bool) -
     if made.get("type") == "integer":
         made["format"] = "int64"
     if isinstance(both.get("additionalProperties"), dict):
-        made["additionalProperties"] = both["additionalProperties"]
+        made["additionalProperties"] = _node(both["additionalProperties"], models, f"{path}{{}}", in_list=True)
     if "enum" in made:
         made["enum"] = [value for value in made["enum"] if value in _values(path, made["enum"])]
     if "properties" in both:

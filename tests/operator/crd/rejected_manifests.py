@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from sink_job.api.rules.reserved_properties import KAFKA_OWNED, SPARK_OWNED, SPARK_OWNED_PREFIXES
+from tests.operator.crd.rejected_transforms import rejected_transforms
 from tests.unit.api.manifests import ABSENT, HOURLY, TIME, document
 
 Changes = dict[str, object]
@@ -719,6 +720,7 @@ def _owned() -> Iterator[tuple[str, Changes, str]]:
 REJECTED: Final[list[Any]] = [
     *(pytest.param(document(*changes), said, id=sentence) for sentence, changes, said in _WRITTEN),
     *(pytest.param(document(changes), said, id=sentence) for sentence, changes, said in _owned()),
+    *(pytest.param(document(changes), said, id=sentence) for sentence, changes, said in rejected_transforms()),
 ]
 """A manifest, and what a sentence has that rejects it."""
 

@@ -24,8 +24,8 @@ def test_the_text_means_the_definition() -> None:
     assert yaml.safe_load(crd.text()) == MADE
 
 
-def test_a_copy_of_the_definition_takes_less_than_half_of_the_space_for_annotations() -> None:
-    assert len(json.dumps(crd.crd(), separators=(",", ":"))) < ANNOTATION_LIMIT / 2
+def test_a_copy_of_the_definition_leaves_two_fifths_of_the_space_for_annotations() -> None:
+    assert len(json.dumps(crd.crd(), separators=(",", ":"))) < ANNOTATION_LIMIT * 3 / 5
 
 
 def test_a_drifted_file_is_reported_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

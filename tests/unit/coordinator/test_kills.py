@@ -287,3 +287,121 @@ def test_a_kill_before_any_effect_leaves_the_same_objects_beside_skipped_records
         sink.run()
         assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
         assert sink.memory.orphans() == []
+
+
+TRANSFORMS: list[dict[str, Any]] = [
+    {"type": "Filter", "when": {"field": "kind", "values": ["k1", "k4", "k5"]}},
+    {"type": "Insert", "field": "at", "source": "Offset"},
+    {"type": "Drop", "fields": ["tags"]},
+]
+
+
+class Enveloped(Values):
+    """The same with a schema in each value. The second half has a further field."""
+
+    def value(self, partition: int, offset: int) -> bytes:
+        fields: list[dict[str, Any]] = [{"type": "string", "field": name} for name in ("at", "kind", "pad")]
+        fields.append({"type": "struct", "field": "s", "fields": [{"type": "int32", "field": "n"}]})
+        payload = {**json.loads(super().value(partition, offset)), "s": {"n": offset}}
+        del payload["tags"]
+        if offset >= 4:
+            fields.append({"type": "boolean", "field": "more"})
+            payload["more"] = True
+        return json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": payload}).encode()
+
+
+def transformed(transforms: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    return {"log": Values(records=8), "flush_size": 2, "spec": {"format": {}, "transforms": transforms}, **more}
+
+
+def test_a_kill_before_any_effect_leaves_the_same_objects_with_transforms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third round has filtered records alone."""
+    given = transformed(TRANSFORMS)
+    undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, "Json", "None", **given)
+    undisturbed.run()
+    lines = [json.loads(line) for _, body in sorted(undisturbed.contents().items()) for line in body.splitlines()]
+    assert [(each["at"], each["kind"], sorted(each)) for each in lines] == [
+        (offset, f"k{offset}", ["at", "kind", "pad"]) for offset in (0, 2, 3, 6, 7)
+    ]
+    for effect in range(1, undisturbed.effects + 1):
+        sink = Sink(tmp_path / str(effect), monkeypatch, "Json", "None", **given)
+
+        def kill(number: int, effect: int = effect) -> None:
+            if number == effect:
+                raise Killed
+
+        with pytest.raises(Killed):
+            sink.run(kill)
+        sink.run()
+        assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
+        assert sink.memory.orphans() == []
+
+
+def test_a_changed_list_of_transforms_closes_what_is_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object has the records of the list with which it was opened (P8), also after a kill at any effect."""
+    others = [{"type": "Keep", "fields": ["kind"]}, {"type": "Rename", "renames": {"kind": "name"}}]
+    given = transformed(TRANSFORMS, flush_size=3)
+    undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, "Json", "None", **given)
+    undisturbed.run()
+    with_both = 0
+    for effect in range(1, undisturbed.effects + 1):
+        sink = Sink(tmp_path / str(effect), monkeypatch, "Json", "None", **given)
+
+        def kill(number: int, effect: int = effect) -> None:
+            if number == effect:
+                raise Killed
+
+        with pytest.raises(Killed):
+            sink.run(kill)
+        sink.edit(spec={"format": {}, "transforms": others})
+        sink.run()
+        objects = [[json.loads(line) for line in body.splitlines()] for body in sink.contents().values()]
+        assert all(len({tuple(sorted(line)) for line in each}) == 1 for each in objects), f"killed before {effect}"
+        before = sorted(line["at"] for each in objects for line in each if "at" in line)
+        after = sorted(int(line["name"][1:]) for each in objects for line in each if "name" in line)
+        start = min(after, default=8)
+        assert after == list(range(start, 8)), f"killed before effect {effect}"
+        assert before == [offset for offset in (0, 2, 3, 6, 7) if offset < start], f"killed before effect {effect}"
+        assert sink.memory.orphans() == []
+        with_both += bool(before and after)
+    assert with_both > 5
+
+
+@pytest.mark.parametrize("output", ["Avro", "Parquet", "Json"])
+def test_a_kill_before_any_effect_leaves_the_same_objects_with_transformed_schemas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    """A change of the records' schema closes an object, as one of the transformed schema."""
+    transforms = [
+        {"type": "Filter", "when": {"field": "kind", "values": ["k1", "k6"]}},
+        {"type": "Flatten", "delimiter": "_"},
+        {"type": "Cast", "casts": {"s_n": "Text"}},
+        {"type": "Insert", "field": "topic", "source": "Topic"},
+    ]
+    sizes: dict[str, Any] = {"Avro": {"avro": {"block": 150}}, "Parquet": {"parquet": {"rowGroup": 150}}}.get(
+        output, {}
+    )
+    spec = {"format": {"converter": "ConnectJson", "output": output, **sizes}, "transforms": transforms}
+    given: dict[str, Any] = {"log": Enveloped(records=8), "flush_size": 4, "spec": spec}
+    undisturbed = Sink(tmp_path / "undisturbed", monkeypatch, output, "None", **given)
+    undisturbed.run()
+    firsts = [int(key.rpartition("+")[2].partition(".")[0]) for key in sorted(undisturbed.contents())]
+    assert firsts == [0, 4]
+    if output == "Json":
+        (first, _) = sorted(undisturbed.contents())
+        line = json.loads(undisturbed.contents()[first].splitlines()[1])
+        assert {name: line[name] for name in ("s_n", "topic", "kind")} == {"s_n": "2", "topic": "log", "kind": "k2"}
+    for effect in range(1, undisturbed.effects + 1):
+        sink = Sink(tmp_path / str(effect), monkeypatch, output, "None", **given)
+
+        def kill(number: int, effect: int = effect) -> None:
+            if number == effect:
+                raise Killed
+
+        with pytest.raises(Killed):
+            sink.run(kill)
+        sink.run()
+        assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
+        assert sink.memory.orphans() == []

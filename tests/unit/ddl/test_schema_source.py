@@ -10,12 +10,14 @@ import pytest
 
 from sink_job.api.errors import ConfigurationError, InvalidSpec
 from sink_job.api.sections.format_section import FormatSpec
+from sink_job.api.sections.transforms_section import TransformSpec
 from sink_job.connect.schema import RegisteredSchema, Schema, SchemaType
 from sink_job.ddl.columns import columns_of
 from sink_job.ddl.schema_source import (
     LedgerSchemaReader,
     manifest_schema,
     sampled_schema,
+    transformed,
     with_envelope,
 )
 from sink_job.ledger.schemas.schema_store import SchemaStore, schemas_root
@@ -39,6 +41,22 @@ def reader(sink: ComparedSink) -> LedgerSchemaReader:
 def names(schema: Schema | None, settings: FormatSpec | None = None) -> list[str]:
     assert schema is not None
     return [each.name for each in columns_of(schema, settings or FormatSpec()) or ()]
+
+
+def test_a_sample_is_that_of_transformed_values() -> None:
+    specs = [
+        TransformSpec.model_validate(each)
+        for each in (
+            {"type": "Filter", "when": {"field": "hidden"}},
+            {"type": "Insert", "field": "t", "source": "Topic", "when": {"topic": "flights"}},
+            {"type": "Cast", "casts": {"a": "Text"}},
+        )
+    ]
+    lines = [b'{"a": 1}', b"", b'{"hidden": 1}', b'{"a": 2}']
+    assert list(transformed(lines, specs, "flights")) == [b'{"a":"1","t":"flights"}', b'{"a":"2","t":"flights"}']
+    assert list(transformed(lines, specs, "other")) == [b'{"a":"1"}', b'{"a":"2"}']
+    with pytest.raises(InvalidSpec, match=r"--records: record 2: transforms\[2\] \(Cast\): the value is an array"):
+        list(transformed([b"", b'{"a": 1}', b"[]"], specs, "other"))
 
 
 def test_a_sample_has_the_types_of_all_its_values() -> None:

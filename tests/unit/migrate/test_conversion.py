@@ -64,16 +64,16 @@ def test_all_reasons_not_to_convert_are_reported_at_once_and_nothing_else() -> N
     found = convert(Configuration({**MINIMAL, **wrong}, "flights"))
     assert (found.exit_code, found.lines) == (9, ())
     assert [each.setting.split("=")[0] for each in found.findings] == [
-        "transforms",
         "value.converter",
+        "transforms",
         "partitioner.class",
     ]
 
 
 def test_transforms_are_named_with_their_types() -> None:
     settings = {"transforms": "a, b", "transforms.a.type": "org.example.A", "transforms.b.type": "org.example.B"}
-    (found,) = findings_of(settings, Severity.IMPOSSIBLE)
-    assert "a (org.example.A), b (org.example.B)" in found
+    found = findings_of(settings, Severity.IMPOSSIBLE)
+    assert ["a (org.example.A) is a" in found[0], "b (org.example.B) is a" in found[1]] == [True, True]
 
 
 def test_an_unknown_key_is_reported_without_its_value_and_with_the_nearest_name() -> None:

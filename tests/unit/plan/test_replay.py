@@ -106,3 +106,10 @@ def test_a_long_sample_has_fewer_polls() -> None:
     found = _replay(sample({0: partition([0, 29 * 86_400_000])}, minutes=30 * 1440), rounds={"maxDelay": "1h"})
     assert found.tick > 100_000
     assert sum(each.records for each in found.open) == 2
+
+
+def test_filtered_records_are_counted_and_in_no_object() -> None:
+    given = sample({0: partition([0, 1, 2], [b'{"kind":"a"}', b'{"kind":"b"}', b'{"kind":"a"}'])})
+    transforms = [{"type": "Filter", "when": {"field": "kind", "values": ["b"]}}]
+    found = replay(sink(rotation={"flushSize": 2}, transforms=transforms), given, registry=None, cores=1)
+    assert (sum(found.filtered.values()), sum(found.records.values()), len(found.closed)) == (1, 2, 1)

@@ -1,0 +1,60 @@
+"""JsonConverter's envelopes: read to values with a schema, and written again after transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from sink_job.connect.json_encoder import json_text as typed_json_text
+from sink_job.connect.schema import Schema
+from sink_job.connect.schema_cache import cached_by_size, compiled_size
+from sink_job.json.connect_envelope import envelope_schema, parse_envelope, payload_reader, schema_document
+from sink_job.transforms.json_values import is_null, json_text
+from sink_job.transforms.typed_values import TypedValue
+
+_NO_SCHEMA = b'{"schema":null,"payload":%b}'
+_ENVELOPE = b'{"schema":%b,"payload":%b}'
+
+_Reader = tuple[Schema, Callable[[bytes], object]] | None
+
+
+class EnvelopeValues:
+    """Reads and writes envelopes. Schemas are read once for each of their texts."""
+
+    def __init__(self) -> None:
+        self._reader = cached_by_size(_reader_of, lambda text, found: len(text) + _size(found))
+        self._texts: dict[int, tuple[Schema, bytes]] = {}
+
+    def read(self, text: bytes) -> object:
+        """A `TypedValue`, or a value without a schema. Raises ValueError, also for what is no envelope."""
+        envelope = parse_envelope(text)
+        reader, payload = self._reader(bytes(envelope.schema)), bytes(envelope.payload)
+        if reader is None:
+            return None if is_null(envelope.payload) else msgspec.Raw(payload)
+        schema, read = reader
+        return TypedValue(schema, read(payload))
+
+    def write(self, value: object) -> bytes:
+        """The envelope of a value. Raises InvalidValue if it does not conform to its schema."""
+        if not isinstance(value, TypedValue):
+            return _NO_SCHEMA % json_text(value)
+        schema, content = value
+        return _ENVELOPE % (self._schema_text(schema), typed_json_text(schema, content))
+
+    def _schema_text(self, schema: Schema) -> bytes:
+        found = self._texts.get(id(schema))
+        if found is None or found[0] is not schema:
+            if len(self._texts) >= 1000:
+                self._texts.clear()
+            found = self._texts[id(schema)] = (schema, msgspec.json.encode(schema_document(schema)))
+        return found[1]
+
+
+def _reader_of(text: bytes) -> _Reader:
+    schema = envelope_schema(text)
+    return None if schema is None else (schema, payload_reader(schema))
+
+
+def _size(found: _Reader) -> int:
+    return 1 if found is None else compiled_size(found[0])
