@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,8 @@ from sink_job.transforms.transform_list import TransformList
 from tests.support import typed_values
 from tests.support.change_events import change_event
 from tests.support.connect_transforms import KAFKA, ConnectRecord, ConnectStep, ConnectTransforms, connect_transforms
+
+pytestmark = [pytest.mark.data, pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK, only a JRE")]
 
 SEED = int(os.environ.get("S3SINK_SEED") or random.SystemRandom().randrange(1 << 32))
 NAMES = ("a", "b", "c", "a.b", "ä", "x y")
