@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -284,3 +285,20 @@ def test_the_option_changes_nothing_once_there_is_a_ledger(sink_fixture: SinkFix
     objects = sink_fixture.etags()
     run(sink_fixture, previous)
     assert sink_fixture.etags() == objects
+
+
+def test_objects_of_a_connector_with_transforms_are_compared_after_the_same_ones(sink_fixture: SinkFixture) -> None:
+    """The connector has dropped a field, and filtered the records of a kind."""
+    log = replace(LOG, paths=2)
+    kept = [json.loads(log.value(0, offset)) for offset in range(10, 20, 2)]
+    for each in kept:
+        del each["pad"]
+    sink_fixture.put(key_of(10), b"".join(json.dumps(each).encode() + b"\n" for each in kept))
+    sink_fixture.set_group({"log-0": 10})
+    transforms = [
+        {"type": "Filter", "when": {"field": "kind", "values": ["k1"]}},
+        {"type": "Drop", "fields": ["pad"]},
+    ]
+    found = position(sink_fixture, log, spec={"transforms": transforms})
+    assert [(p.case, p.start, p.message) for p in found.partitions] == [(Case.ACCEPTED, 19, "")]
+    assert [p.case for p in position(sink_fixture, log).partitions] == [Case.DIFFERENT]
