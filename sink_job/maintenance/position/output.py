@@ -41,7 +41,7 @@ def output(sink: Sink, position: ConnectorPosition, stop_url: str | None) -> Ite
             )
         if each.message:
             yield f"{each.tp}: {each.message}"
-        if not each.case.starts:
+        if not each.case.starts and not position.members:  # a connector commits its offsets when it stops
             yield from _ways_out(sink, each)
     uploads = sum(each.facts.uploads for each in position.partitions)
     if uploads:
@@ -98,7 +98,10 @@ def _set_offset(sink: Sink, each: PartitionPosition, at: str) -> str:
 
 def _result(position: ConnectorPosition) -> str:
     if position.members:
-        return "The sink would not start: the group has active members. Nothing was changed."
+        return (
+            "The sink would not start: the group has active members. A connector commits its offsets when it stops: "
+            "run this again then. Nothing was changed."
+        )
     if rejected := position.rejected:
         return f"The sink would not start: {len(rejected):,} topic-partitions need a decision. Nothing was changed."
     return "The sink would start. Nothing was changed."

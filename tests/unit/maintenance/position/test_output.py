@@ -76,6 +76,16 @@ def test_forgotten_offsets_have_the_offset_that_the_objects_show() -> None:
     assert any("--to-offset 25 --execute" in line for line in shown)
 
 
+def test_no_command_changes_objects_or_offsets_of_a_connector_that_still_runs() -> None:
+    shown = lines(
+        partition(0, Case.FORGOTTEN, None, objects=OBJECTS, after_objects=25, message="no offset"),
+        partition(1, Case.DIFFERENT, 10, objects=OBJECTS, message="it differs"),
+        members=1,
+    )
+    assert not [line for line in shown if "aws s3 mv" in line or "--reset-offsets" in line]
+    assert {"log-0: no offset", "log-1: it differs"} <= set(shown)
+
+
 @pytest.mark.parametrize(
     ("stop_url", "command"),
     [
@@ -86,5 +96,5 @@ def test_forgotten_offsets_have_the_offset_that_the_objects_show() -> None:
 def test_active_members_have_the_command_that_stops_the_connector(stop_url: str | None, command: str) -> None:
     shown = lines(partition(0, Case.COMMITTED, 7, start=7), members=2, stop_url=stop_url)
     assert f"  {command}" in shown
-    assert shown[-1] == "The sink would not start: the group has active members. Nothing was changed."
+    assert shown[-1].startswith("The sink would not start: the group has active members. A connector commits its")
     assert "password" not in "".join(shown)
