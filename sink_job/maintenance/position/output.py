@@ -20,6 +20,9 @@ PLACE = "previous-writer"
 ASIDE = "OFFSET"
 """In a command: an offset that only the user knows."""
 
+CLIENT_PROPERTIES = "client.properties"
+"""In a command: the user's file with the login of Kafka's own commands."""
+
 
 def output(sink: Sink, position: ConnectorPosition, stop_url: str | None) -> Iterator[str]:
     """The lines of a dry run."""
@@ -92,6 +95,8 @@ def _move(sink: Sink, key: str) -> str:
 
 def _set_offset(sink: Sink, each: PartitionPosition, at: str) -> str:
     words = ["kafka-consumer-groups.sh", "--bootstrap-server", sink.spec.kafka.bootstrap_servers]
+    if sink.spec.kafka.login is not None or "security.protocol" in sink.spec.kafka.properties:
+        words += ["--command-config", CLIENT_PROPERTIES]
     words += ["--group", sink.group_id, "--topic", f"{each.tp.topic}:{each.tp.partition}"]
     return shlex.join([*words, "--reset-offsets", "--to-offset", at, "--execute"])
 

@@ -65,6 +65,22 @@ def test_a_difference_has_both_ways_out_as_commands() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "kafka",
+    [
+        pytest.param({"properties": {"security.protocol": "SSL"}}, id="properties"),
+        pytest.param({"login": {"type": "Scram512", "credentials": {"secret": "kafka-login"}}}, id="login"),
+    ],
+)
+def test_a_command_for_brokers_with_a_login_names_a_file_for_it(kafka: dict[str, Any]) -> None:
+    given = {"bootstrapServers": "127.0.0.1:9", "topics": ["log"], "groupId": "group", **kafka}
+    secured = sink_of_text(manifest("archive", "http://127.0.0.1:9", flush_size=10, spec={"kafka": given}))
+    found = ConnectorPosition("g", 0, "", (partition(0, Case.AHEAD, 200),))
+    assert any(
+        "127.0.0.1:9 --command-config client.properties --group" in line for line in output(secured, found, None)
+    )
+
+
 def test_many_objects_are_counted() -> None:
     objects = tuple(FoundObject(f"k{n}", n, 5, '"e"') for n in range(10, 35))
     assert "    … and 5 more" in lines(partition(0, Case.NOT_COMPARED, 10, objects=objects, message="x"))
