@@ -208,6 +208,12 @@ CONNECT = jar_table("""
 """)
 
 
+TOOLS = jar_table("""
+    org.apache.kafka:kafka-tools:4.3.1
+        62f3c5dd7aa3442d4c5bc6a95f86e2502178ea09de8e27f74d9563bf955e253c
+""")
+
+
 def broker_class_path(report: Report | None = None) -> list[Path]:
     """The files of a broker's class path, fetched when missing; errors as of `cached_jars`."""
     jars = cached_jars("broker", BROKER, f"a Kafka {KAFKA_VERSION} broker, 38 MB", report=report)
@@ -237,6 +243,11 @@ def connect_jars(report: Report | None = None) -> list[Path]:
     """The files of a Kafka Connect worker beside those of a broker, fetched when missing; errors as of
     `cached_jars`."""
     return cached_jars("connect", CONNECT, f"a Kafka Connect {KAFKA_VERSION} worker, 11 MB", report=report)
+
+
+def tools_jars(report: Report | None = None) -> list[Path]:
+    """The files of Kafka's commands beside those of a broker, fetched when missing; errors as of `cached_jars`."""
+    return cached_jars("tools", TOOLS, f"Kafka's {KAFKA_VERSION} commands, 1 MB", report=report)
 
 
 def _copied(jar: Path, folder: Path) -> Path:

@@ -71,6 +71,12 @@ _MAX_CLOCK: Final = 253_402_300_799_999  # the end of the year 9999
 _Offset = Annotated[int, msgspec.Meta(ge=0, le=_MAX_INTEGER)]
 
 
+_FORM: Final = (
+    'a line is a round of records with their offsets, such as {"write": [{"topic": "t", "partition": 0, "offset": 0, '
+    '"value": {"a": 1}}]}, not a value alone'
+)
+
+
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
     key: str
     value: str | None = None
@@ -226,11 +232,19 @@ def _lines(file: str) -> Iterator[bytes]:
         raise InvalidSpec([f"{file} cannot be read: {error.strerror}"]) from None
 
 
+def _is_no_step(line: bytes) -> bool:
+    """Whether a line of JSON has nothing of a step: the value of a record alone, such as a console consumer prints."""
+    found = msgspec.json.decode(line)
+    return not isinstance(found, dict) or not found.keys() & {"write", "advanceClockMs"}
+
+
 def _step(line: bytes) -> _Step:
     """The step in `line`. Raises ValueError for an invalid line."""
     try:
         line.decode()
         step = msgspec.json.decode(line, type=_Step)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{error}; {_FORM}" if _is_no_step(line) else str(error)) from None
     except UnicodeDecodeError as error:
         raise ValueError(f"is not UTF-8 (byte {error.start})") from None
     except msgspec.DecodeError as error:

@@ -198,6 +198,13 @@ def _of_severity(findings: Iterable[KeyFinding], severity: Severity) -> Iterator
     return (each for each in findings if each.severity is severity)
 
 
+FIRST_START: Final = (
+    "Stop the connector; s3sink run MANIFEST --from-connector --dry-run then prints where the sink starts, and what "
+    "prevents it"
+)
+"""The last step before the first start."""
+
+
 def _head(
     connector: str, configuration: Configuration, findings: Iterable[KeyFinding], plan: SecretPlan
 ) -> Iterator[str]:
@@ -209,7 +216,10 @@ def _head(
         yield from commented(remark)
     sections: tuple[tuple[str, Callable[[], Iterable[str]]], ...] = (
         ("Different here:", lambda: map(str, _of_severity(findings, Severity.DIFFERENT))),
-        ("Before the first start:", lambda: [*map(_step, _of_severity(findings, Severity.TO_DO)), *plan.steps()]),
+        (
+            "Before the first start:",
+            lambda: [*map(_step, _of_severity(findings, Severity.TO_DO)), *plan.steps(), FIRST_START],
+        ),
         ("Left out, without effect on objects:", lambda: map(str, _of_severity(findings, Severity.LEFT_OUT))),
     )
     for heading, sentences in sections:

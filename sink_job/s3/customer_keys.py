@@ -24,8 +24,8 @@ ANOTHER_KEY: Final = (
     "with SSE-C unless BlockedEncryptionTypes of the bucket is NONE"
 )
 NO_KEY: Final = (
-    "S3 answers so if the object was written with a key of a customer (SSE-C): then spec.s3.encryption needs the type "
-    "Customer and this key, in customerKey or previousKeys"
+    "S3 answers so if spec.s3.region is not the region of the bucket, or if the object was written with a key of a "
+    "customer (SSE-C): then spec.s3.encryption needs the type Customer and this key, in customerKey or previousKeys"
 )
 _BYTES: Final = 32
 _STARTS: Final = frozenset({"PutObject", "CreateMultipartUpload"})

@@ -8,11 +8,14 @@ file is put into the bucket as the connector for S3 would.
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupState
@@ -20,7 +23,8 @@ from confluent_kafka.admin import AdminClient
 
 from devtools import bucket_listing
 from devtools.connect_worker import ConnectWorker, connect_worker
-from devtools.kafka import KafkaBroker
+from devtools.jars import tools_jars
+from devtools.kafka import KafkaBroker, java_command
 from devtools.processes import wait_until
 from devtools.s3 import S3Server
 from devtools.sink_process import SinkCommand, local_spec, manifest, short_run
@@ -165,6 +169,21 @@ def take_over(sink: SinkCommand, *arguments: str) -> str:
     return sink.must("run", "--from-connector", *ALL, *arguments)
 
 
+def printed(output: str, command: str) -> list[list[str]]:
+    """The words of each command in the output of a dry run that begins so."""
+    return [shlex.split(line) for line in output.splitlines() if line.strip().startswith(command)]
+
+
+def set_offset(words: list[str]) -> None:
+    """Runs `kafka-consumer-groups.sh` with the words behind its name, by the class that it starts."""
+    main = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    options = ["-Xmx128m", "-XX:TieredStopAtLevel=1"]
+    done = subprocess.run(
+        java_command(main, *words[1:], options=options, more=tools_jars()), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "Error" in done.stdout) == (0, False), done.stdout + done.stderr
+
+
 def test_a_running_connector_is_stopped_and_the_sink_continues_behind_it(
     connector: Connector, sink: SinkCommand
 ) -> None:
@@ -286,8 +305,15 @@ def test_an_object_that_differs_is_moved_away_and_its_records_are_read_from_kafk
     assert f"{key}: the record at offset 10 differs from the one in Kafka" in output
     assert f"aws s3 mv s3://{connector.bucket}/{key} s3://{connector.bucket}/previous-writer/{key}" in output
     assert "(Different)" in sink.must("run", "--from-connector", *ALL, exit_code=7)
-    connector.s3.client().delete_object(Bucket=connector.bucket, Key=key)
+    (move,) = printed(output, "aws s3 mv")
+    assert move[-2:] == ["--endpoint-url", connector.s3.endpoint]
+    source, target = (urlsplit(url) for url in move[3:5])
+    client = connector.s3.client()
+    content = client.get_object(Bucket=source.netloc, Key=source.path[1:])["Body"].read()
+    client.put_object(Bucket=target.netloc, Key=target.path[1:], Body=content)
+    client.delete_object(Bucket=source.netloc, Key=source.path[1:])
     take_over(sink)
+    client.delete_object(Bucket=target.netloc, Key=target.path[1:])  # only for the count of the records
     connector.expect_each_record_once(sink)
 
 
@@ -302,7 +328,9 @@ def test_objects_of_another_partitioner_are_kept_if_the_offsets_are_set_behind_t
     assert cases(output) == ["NotCompared", "NotCompared"]
     assert "with partitioner Field the records of several objects interleave" in output
     assert f"--group {connector.group} --topic {connector.topic}:0 --reset-offsets --to-offset OFFSET" in output
-    connector.topics.commit(connector.group, connector.topic, {0: 20, 1: 20})
+    for words in printed(output, "kafka-consumer-groups.sh"):
+        set_offset([word.replace("OFFSET", "20") for word in words])
+    assert connector.committed() == {0: 20, 1: 20}
     connector.produce(4)
     take_over(sink)
     connector.expect_each_record_once(sink)

@@ -20,6 +20,9 @@ PLACE = "previous-writer"
 ASIDE = "OFFSET"
 """In a command: an offset that only the user knows."""
 
+CLIENT_PROPERTIES = "client.properties"
+"""In a command: the user's file with the login of Kafka's own commands."""
+
 
 def output(sink: Sink, position: ConnectorPosition, stop_url: str | None) -> Iterator[str]:
     """The lines of a dry run."""
@@ -41,7 +44,7 @@ def output(sink: Sink, position: ConnectorPosition, stop_url: str | None) -> Ite
             )
         if each.message:
             yield f"{each.tp}: {each.message}"
-        if not each.case.starts:
+        if not each.case.starts and not position.members:  # a connector commits its offsets when it stops
             yield from _ways_out(sink, each)
     uploads = sum(each.facts.uploads for each in position.partitions)
     if uploads:
@@ -92,13 +95,18 @@ def _move(sink: Sink, key: str) -> str:
 
 def _set_offset(sink: Sink, each: PartitionPosition, at: str) -> str:
     words = ["kafka-consumer-groups.sh", "--bootstrap-server", sink.spec.kafka.bootstrap_servers]
+    if sink.spec.kafka.login is not None or "security.protocol" in sink.spec.kafka.properties:
+        words += ["--command-config", CLIENT_PROPERTIES]
     words += ["--group", sink.group_id, "--topic", f"{each.tp.topic}:{each.tp.partition}"]
     return shlex.join([*words, "--reset-offsets", "--to-offset", at, "--execute"])
 
 
 def _result(position: ConnectorPosition) -> str:
     if position.members:
-        return "The sink would not start: the group has active members. Nothing was changed."
+        return (
+            "The sink would not start: the group has active members. A connector commits its offsets when it stops: "
+            "run this again then. Nothing was changed."
+        )
     if rejected := position.rejected:
         return f"The sink would not start: {len(rejected):,} topic-partitions need a decision. Nothing was changed."
     return "The sink would start. Nothing was changed."

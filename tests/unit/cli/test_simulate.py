@@ -82,6 +82,7 @@ def test_blank_lines_are_skipped() -> None:
         ("{}", 'is not a step: set either "write" or "advanceClockMs"'),
         ('{"write": [], "advanceClockMs": 1}', "is not a step"),
         ('{"wait": 1}', "unknown field `wait`"),
+        ('{"carrier": "UA"}', 'a line is a round of records with their offsets, such as {"write": [{"topic": '),
         ('{"advanceClockMs": -1}', "`int` >= 0"),
         ('{"advanceClockMs": 1.5}', "Expected `int"),
         ('{"write": {}}', "Expected `array"),

@@ -59,6 +59,14 @@ def test_a_minimal_connector_is_converted_without_a_difference() -> None:
     }
 
 
+def test_the_last_step_before_the_first_start_is_to_look_where_the_sink_starts() -> None:
+    lines = convert(Configuration({**MINIMAL, "storage.class": "x"}, "flights")).lines
+    heading = lines.index("# Before the first start:")
+    *_, step, rest = lines[heading : lines.index("#", heading)]
+    assert step.startswith("#   Stop the connector; s3sink run MANIFEST --from-connector --dry-run then prints where")
+    assert rest == "#     prevents it"
+
+
 def test_all_reasons_not_to_convert_are_reported_at_once_and_nothing_else() -> None:
     wrong = {"value.converter": "com.example.Csv", "partitioner.class": "com.example.P", "transforms": "a", "x": "y"}
     found = convert(Configuration({**MINIMAL, **wrong}, "flights"))

@@ -12,6 +12,7 @@ import pytest
 from botocore.awsrequest import AWSResponse, HeadersDict
 
 from sink_job.api.errors import (
+    ConfigurationError,
     InvalidCredentials,
     SecretNotFound,
     TransientError,
@@ -161,6 +162,12 @@ def test_a_permanent_failure_is_not_retried(
     with pytest.raises(Exception, match="s3://bucket/k"):
         call(s3)
     assert len(store.received) == 1
+
+
+def test_a_head_that_is_a_bad_request_names_both_reasons(s3: S3Client, store: ScriptedStore) -> None:
+    store.otherwise = Reply(400)
+    with pytest.raises(ConfigurationError, match=r"spec\.s3\.region is not the region of the bucket, or .*SSE-C"):
+        s3.head("k")
 
 
 def test_cancel_retries_ends_a_pause_at_once(settings: S3Settings, store: ScriptedStore) -> None:
