@@ -19,7 +19,7 @@ from sink_job.formats.remainder import Remainder
 from sink_job.ledger.first_claim.previous_writer import PreviousWriter
 from sink_job.rotation.types import ObjectId, OpenObjectState, RotationState
 
-FORMAT = 10
+FORMAT = 11
 """Format of the ledger's files. Files of any other format are rejected (docs/compatibility.md)."""
 
 
@@ -134,7 +134,8 @@ class ClosedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """An object that a record lists for publishing. Its records are final: a rebuild reads the same records (P2).
 
     `bytes` and `crc` (CRC64NVME) are those of the whole object. `record` is the number of the first record that lists
-    it. `schema` is the id of its schema (None: without a schema).
+    it. `acknowledged` is the number of the record that acknowledges it: in the published log, 0 before. `schema` is the
+    id of its schema (None: without a schema).
     """
 
     key: str
@@ -151,6 +152,7 @@ class ClosedObject(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     offsets: OffsetChecksum
     settings: int
     record: int = 0
+    acknowledged: int = 0
     schema: str | None = None
 
     @property

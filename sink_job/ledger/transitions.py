@@ -106,7 +106,7 @@ def apply(state: LedgerState, record: Record) -> LedgerState:
     for name, delta in record.partitions.items():
         partitions[name] = patch(partitions.get(name), delta)
     pending = dict(state.pending)
-    published = [pending.pop(key) for key in record.acknowledged if key in pending]
+    published = [_acknowledged(pending.pop(key), record) for key in record.acknowledged if key in pending]
     for lost in record.lost:
         pending.pop(lost.key, None)
     pending.update({o.key: o for o in record.closed})
@@ -130,6 +130,10 @@ def apply(state: LedgerState, record: Record) -> LedgerState:
         topics_dir=state.topics_dir if reset is None else reset.topics_dir,
         nonce=state.nonce if reset is None else reset.nonce,
     )
+
+
+def _acknowledged(o: ClosedObject, record: Record) -> ClosedObject:
+    return msgspec.structs.replace(o, acknowledged=record.number)
 
 
 def superseded_staging(before: LedgerState, after: LedgerState, changed: Iterable[str]) -> list[str]:

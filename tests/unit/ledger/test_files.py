@@ -37,9 +37,9 @@ DAMAGED: dict[str, Callable[[bytes], bytes]] = {
     "not gzip": lambda content: b"not gzip",
     "cut short": lambda content: content[: len(content) // 2],
     "not JSON": lambda content: gzip.compress(b"not JSON"),
-    "other JSON": lambda content: gzip.compress(b'{"format": 10, "kind": 1}'),
-    "deep JSON": lambda content: gzip.compress(b'{"format": 10, "other": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
-    "not text": lambda content: gzip.compress(b'{"format": 10, "attempt": "\xff"}'),
+    "other JSON": lambda content: gzip.compress(b'{"format": 11, "kind": 1}'),
+    "deep JSON": lambda content: gzip.compress(b'{"format": 11, "other": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    "not text": lambda content: gzip.compress(b'{"format": 11, "attempt": "\xff"}'),
 }
 
 
