@@ -127,7 +127,7 @@ bench-operator: setup ## up to 1,000 sinks on a real API server: launches, lags,
 	@$(BIN)/python -m bench.operator $(ARGS)
 
 lock: setup ## requirements.lock from pyproject.toml, and the images' parts of it (needs uv)
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --extra job --extra operator --extra dev \
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --extra job --extra tables --extra operator --extra dev \
 		--custom-compile-command "make lock" pyproject.toml -o requirements.lock
 	echo 'setuptools>=77' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate \
 		--custom-compile-command "make lock" - -o container/build.lock

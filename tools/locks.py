@@ -1,6 +1,6 @@
-"""The parts of requirements.lock that the images install: one file for each extra, every pin and hash as it is there.
+"""The parts of requirements.lock that the images install: one file for each image, every pin and hash as it is there.
 
-What an extra needs is read from the packages of .venv, as `make setup` made it, so nothing is resolved a second time.
+What the extras of an image need is read from the packages of .venv, as `make setup` made it, so nothing is resolved a second time.
 `python tools/locks.py` writes container/operator.lock and container/job.lock.
 """
 
@@ -18,7 +18,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "container"
-EXTRAS = ("operator", "job")
+EXTRAS = {"operator": ("operator",), "job": ("job", "tables")}
+"""The extras of pyproject.toml that each image has."""
 _HEAD = "# The packages of requirements.lock that the extra [{}] needs; made by `make lock`.\n"
 # What an image never is, so that what is for such platforms alone stays out.
 _IMAGE = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
@@ -59,9 +60,12 @@ def outputs() -> dict[Path, str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     locked = pins((ROOT / "requirements.lock").read_text())
     made = {}
-    for extra in EXTRAS:
-        names = closure([*project["dependencies"], *project["optional-dependencies"][extra]])
-        made[FOLDER / f"{extra}.lock"] = _HEAD.format(extra) + "".join(locked[name] for name in sorted(names))
+    for image, extras in EXTRAS.items():
+        needed = [requirement for extra in extras for requirement in project["optional-dependencies"][extra]]
+        names = closure([*project["dependencies"], *needed])
+        made[FOLDER / f"{image}.lock"] = _HEAD.format(",".join(extras)) + "".join(
+            locked[name] for name in sorted(names)
+        )
     return made
 
 
