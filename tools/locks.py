@@ -1,6 +1,7 @@
 """The parts of requirements.lock that the images install: one file for each image, every pin and hash as it is there.
 
-What the extras of an image need is read from the packages of .venv, as `make setup` made it, so nothing is resolved a second time.
+What the extras of an image need is read from the packages of .venv, as `make setup` made it, so nothing is resolved a
+second time.
 `python tools/locks.py` writes container/operator.lock and container/job.lock.
 """
 

@@ -323,3 +323,8 @@ class UnixTimeUnit(StrEnum):
     MILLISECONDS = "Milliseconds"
     MICROSECONDS = "Microseconds"
     NANOSECONDS = "Nanoseconds"
+
+
+class CatalogType(StrEnum):
+    REST = "Rest"
+    SQL = "Sql"

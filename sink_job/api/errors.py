@@ -252,6 +252,42 @@ class ExistingObjects(ConfigurationError):
     reason = "ExistingObjects"
 
 
+class TableNotRegistered(ConfigurationError):
+    """A registration has stopped. Nothing was added to the table; the sink continues to copy."""
+
+    reason = "TableNotRegistered"
+
+
+class TableReplaced(TableNotRegistered):
+    """The table is another one than that of the last registration, or does not exist any more."""
+
+    reason = "TableReplaced"
+
+
+class TableRolledBack(TableNotRegistered):
+    """The table was rolled back behind the last registration: it may lack objects."""
+
+    reason = "TableRolledBack"
+
+
+class TablePositionMissing(TableNotRegistered):
+    """The table has lost the property with the position of the sink."""
+
+    reason = "TablePositionMissing"
+
+
+class TablePositionLower(TableNotRegistered):
+    """The position in the table is lower than that of the last registration."""
+
+    reason = "TablePositionLower"
+
+
+class TableIncompatible(TableNotRegistered):
+    """The columns of an object do not fit those of the table."""
+
+    reason = "TableIncompatible"
+
+
 class TransientError(SinkError):
     """Kafka, S3 or the network did not respond in time. No data is lost, and the command can be retried."""
 

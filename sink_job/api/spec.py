@@ -38,6 +38,7 @@ from sink_job.api.sections.operator_sections import DriverSpec, ExecutorSpec, Lo
 from sink_job.api.sections.record_fields import needs_value
 from sink_job.api.sections.registry_section import WireFormatSettings
 from sink_job.api.sections.schema_section import BareValueSettings, bare_value_settings
+from sink_job.api.sections.tables_section import MAX_TABLES, TableSpec
 from sink_job.api.sections.transforms_section import MAX_TRANSFORMS, TransformSpec
 
 GROUP: Final = "s3sink.io"
@@ -78,6 +79,15 @@ class Spec(SpecModel):
     older ones to the object's schema. Forward: close for an older version, project records of newer ones."""
     s3: S3Spec
     """The bucket and the connection to S3."""
+    tables: Annotated[
+        list[TableSpec],
+        description(
+            example=[{"catalog": {"type": "Rest", "uri": "https://catalog.example.com"}, "name": "lake.{topic}"}],
+            max_length=MAX_TABLES,
+        ),
+    ] = Field(default_factory=list)
+    """Tables of Apache Iceberg over the objects, for the output Parquet. s3sink register adds published objects to
+    them; the driver does not use this section."""
     errors: ErrorsSpec = ErrorsSpec()
     """Handling of records that cannot be written."""
     rounds: RoundsSpec = RoundsSpec()

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "plan": "show what the settings would do to the live topics; writes nothing",
     "convert": "convert the configuration of a Kafka Connect S3 sink to a manifest",
     "ddl": "print the statement that creates a table over the objects",
+    "register": "add published objects to the Iceberg tables of spec.tables",
     "operator": "run the Kubernetes operator for S3Sinks",
 }
 """The commands with their help. Each is a module with `add_parser(subparsers)` and `run(args) -> exit code`."""
@@ -42,6 +43,7 @@ _MODULES: Final = {
     "discard-open": ("sink_job.cli.discard_open", "job"),
     "forget-schema": ("sink_job.cli.forget_schema", "job"),
     "check-store": ("sink_job.cli.check_store", "job"),
+    "register": ("sink_job.cli.register.command", "job,tables"),
 }
 """The commands with another module than `sink_job.cli.<name>`, and the pip extra with their dependencies."""
 

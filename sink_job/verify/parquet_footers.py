@@ -19,6 +19,10 @@ _END: Final = struct.Struct("<I4s")
 _MAGIC: Final = b"PAR1"
 
 
+class InvalidFooter(Exception):
+    """An object does not end with the footer of a Parquet file."""
+
+
 def is_parquet(o: ClosedObject) -> bool:
     return o.key.endswith(".parquet")
 
@@ -27,15 +31,11 @@ def footer_difference(s3: S3Client, o: ClosedObject, offset_column: str | None =
     """What differs between the footer of a Parquet object and the ledger; None if nothing does, or if the object does
     not exist any more. `offset_column`: see `statistics_difference`. Raises the errors of the store."""
     try:
-        footer = _footer(s3, o)
+        metadata = footer_of(s3, o)
     except NotFound:
         return None
-    except ValueError as error:
-        return f"it is not a Parquet file: {error}"
-    try:
-        metadata = pq.read_metadata(io.BytesIO(_MAGIC + footer))
-    except (pa.ArrowException, OSError, ValueError) as error:
-        return f"its Parquet footer cannot be read: {error}"
+    except InvalidFooter as error:
+        return str(error)
     rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     if {metadata.num_rows, sum(rows)} != {o.offsets.count}:
         return (
@@ -43,6 +43,19 @@ def footer_difference(s3: S3Client, o: ClosedObject, offset_column: str | None =
             f"{o.offsets.count}"
         )
     return statistics_difference(metadata, o, offset_column)
+
+
+def footer_of(s3: S3Client, o: ClosedObject) -> pq.FileMetaData:
+    """The footer of a Parquet object with the size that the ledger says. Raises InvalidFooter, NotFound if there is no
+    object of that size, and the errors of the store."""
+    try:
+        footer = _footer(s3, o)
+    except ValueError as error:
+        raise InvalidFooter(f"it is not a Parquet file: {error}") from None
+    try:
+        return pq.read_metadata(io.BytesIO(_MAGIC + footer))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InvalidFooter(f"its Parquet footer cannot be read: {error}") from None
 
 
 def _footer(s3: S3Client, o: ClosedObject) -> bytes:

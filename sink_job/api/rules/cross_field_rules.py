@@ -34,6 +34,7 @@ from sink_job.api.rules.reserved_properties import kafka_property_error, kafka_s
 from sink_job.api.rules.s3_access_rules import check_s3_access
 from sink_job.api.rules.schema_rules import check_schema
 from sink_job.api.rules.skip_rules import check_skip
+from sink_job.api.rules.tables_rules import check_tables
 from sink_job.api.rules.transform_rules import check_transforms
 from sink_job.api.sections.record_fields import check_record_fields
 from sink_job.api.sections.registry_section import check_registry
@@ -389,6 +390,7 @@ _RULES: Final[tuple[Callable[[Spec], Iterator[FieldError]], ...]] = (
     check_null_values,
     check_skip,
     check_transforms,
+    check_tables,
     _sizes,
     _scaling,
     _spark_properties,

@@ -1,0 +1,50 @@
+"""Rules for `spec.tables`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from sink_job.api.enums import CatalogType, OutputFormat
+from sink_job.api.field_errors import FieldError, Path
+from sink_job.api.field_types import is_loopback
+
+if TYPE_CHECKING:
+    from sink_job.api.sections.tables_section import CatalogSpec
+    from sink_job.api.spec import Spec
+
+_TABLES: Final[Path] = ("spec", "tables")
+_OUTPUT: Final[Path] = ("spec", "format", "output")
+_TOPIC: Final = "{topic}"
+
+
+def check_tables(spec: Spec) -> Iterator[FieldError]:
+    """Tables are over Parquet objects. Each table is listed once, and has one topic."""
+    if spec.tables and spec.format.output is not OutputFormat.PARQUET:
+        yield FieldError(_TABLES, f"needs format.output: Parquet, not {spec.format.output}", (_OUTPUT,))
+    for name, count in Counter(each.name for each in spec.tables).items():
+        if count > 1:
+            yield FieldError(_TABLES, f"lists the name {name} {count} times: use another name for each catalog")
+    for at, table in enumerate(spec.tables):
+        is_one = spec.kafka.topics is not None and len(spec.kafka.topics) == 1
+        if _TOPIC not in table.name and not is_one:
+            topics: Path = ("spec", "kafka", "topics")
+            message = f"{table.name} has no {_TOPIC}: each topic of the sink needs a table of its own"
+            yield FieldError((*_TABLES, at, "name"), message, (topics, ("spec", "kafka", "topicsPattern")))
+        yield from _catalog(table.catalog, (*_TABLES, at, "catalog"))
+
+
+def _catalog(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
+    uri: Path = (*here, "uri")
+    if spec.type is CatalogType.SQL:
+        if not spec.uri.startswith("sqlite:///"):
+            yield FieldError(uri, f"is not for the type {spec.type}: use sqlite:/// and the path of a file")
+        if spec.warehouse is None:
+            yield FieldError((*here, "warehouse"), f"is missing: the type {spec.type} needs it")
+        elif not spec.warehouse.startswith("s3://"):
+            yield FieldError((*here, "warehouse"), "is not in a bucket: use s3://bucket/folder", (uri,))
+    elif not spec.uri.startswith(("https://", "http://")):
+        yield FieldError(uri, f"is not for the type {spec.type}: use https://host")
+    elif spec.uri.startswith("http://") and not is_loopback(spec.uri):
+        yield FieldError(uri, "is not encrypted: use https://, or http:// on this machine")

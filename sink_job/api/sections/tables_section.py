@@ -1,0 +1,74 @@
+"""The section spec.tables: tables over the objects, and their catalogs."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from sink_job.api.base_model import SpecModel, description
+from sink_job.api.enums import CatalogType
+from sink_job.api.field_types import TextValidator
+
+MAX_TABLES: Final = 10
+_NAME: Final = r"([A-Za-z0-9_]|\{topic\})+([.]([A-Za-z0-9_]|\{topic\})+)+"
+_WAREHOUSE: Final = r"[A-Za-z0-9_.:/=@+-]+"
+
+
+def check_table_name(text: str) -> None:
+    """Checks the pattern of the names of tables."""
+    if len(text) > 255:
+        raise ValueError("is longer than 255 characters")
+    if not re.fullmatch(_NAME, text):
+        raise ValueError(
+            "is not the name of a table: use namespace.name with letters, digits and _, and {topic} for the topic"
+        )
+
+
+def check_catalog_uri(text: str) -> None:
+    """Checks the URI of a catalog: without a login."""
+    if len(text) > 1024:
+        raise ValueError("is longer than 1024 characters")
+    try:
+        url = urlsplit(text)
+        has_login = url.username is not None or url.password is not None
+    except ValueError:
+        raise ValueError("is not a URI") from None
+    if has_login:
+        raise ValueError("contains a login, which the manifest must not have")
+    if not url.scheme or any(each.isspace() for each in text):
+        raise ValueError("is not a URI: use sqlite:////data/catalog.db or https://catalog.example.com")
+
+
+def check_warehouse(text: str) -> None:
+    """Checks the warehouse of a catalog: a location, or a name that a REST catalog knows."""
+    if len(text) > 512 or not re.fullmatch(_WAREHOUSE, text):
+        raise ValueError("is not a warehouse: use s3://bucket/folder, or the name that the catalog has for it")
+
+
+TableName = Annotated[str, TextValidator(check_table_name, {"pattern": f"^{_NAME}$", "maxLength": 255})]
+CatalogUri = Annotated[str, TextValidator(check_catalog_uri, {"minLength": 1, "maxLength": 1024})]
+Warehouse = Annotated[str, TextValidator(check_warehouse, {"pattern": f"^{_WAREHOUSE}$", "maxLength": 512})]
+
+
+class CatalogSpec(SpecModel):
+    """A catalog of Apache Iceberg."""
+
+    type: Annotated[CatalogType, description(example="Rest")]
+    """Kind of the catalog. Rest: Iceberg's REST protocol, without a login. Sql: a SQLite database, for one machine; the
+    name of the catalog in it is default."""
+    uri: Annotated[CatalogUri, description(example="https://catalog.example.com")]
+    """URI of the catalog: http:// or https:// for Rest, sqlite:/// and the path of the file for Sql."""
+    warehouse: Annotated[Warehouse | None, description(example="s3://lake/warehouse")] = None
+    """Location of new tables: for Sql a folder in a bucket, outside of topicsDir; for Rest what the catalog calls its
+    warehouse. Required by Sql."""
+
+
+class TableSpec(SpecModel):
+    """A table of Apache Iceberg for each topic. s3sink register adds the objects; the driver does not."""
+
+    catalog: CatalogSpec
+    """The catalog of the tables."""
+    name: Annotated[TableName, description(example="lake.{topic}")]
+    """Name of the tables: namespace.name. {topic} is replaced by the topic in lower case, with _ for characters other
+    than letters, digits and _. Required if the sink has several topics."""

@@ -1,0 +1,50 @@
+"""What `s3sink register` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sink_job.api.errors import SinkError
+from sink_job.cli.common import failure_message, reason_of
+
+if TYPE_CHECKING:
+    from sink_job.tables.registration import RegistrationOutcome
+
+
+def as_json(sink_id: str, results: Iterable[tuple[RegistrationOutcome, SinkError | None]]) -> str:
+    """The outcomes of all tables, and their errors."""
+    return json.dumps({"sinkId": sink_id, "tables": [_document(*each) for each in results]}, indent=2)
+
+
+def as_text(outcome: RegistrationOutcome, *, dry_run: bool) -> str:
+    """A line for people."""
+    if not outcome.objects:
+        at = "it does not exist" if outcome.position is None else f"it has all objects up to {outcome.position}"
+        return f"{outcome.table}: nothing to add; {at}"
+    does = "would add" if dry_run else "added"
+    new = " (new table)" if outcome.created else ""
+    text = (
+        f"{outcome.table}{new}: {does} {outcome.objects:,} objects of topic {outcome.topic} with {outcome.records:,} "
+        f"records and {outcome.bytes:,} bytes"
+    )
+    if dry_run:
+        return f"{text} in the first commit"
+    return f"{text} in {outcome.commits:,} commits; it has all objects up to {outcome.position}"
+
+
+def _document(outcome: RegistrationOutcome, error: SinkError | None) -> dict[str, Any]:
+    position = outcome.position
+    return {
+        "table": outcome.table,
+        "topic": outcome.topic,
+        "objects": outcome.objects,
+        "records": outcome.records,
+        "bytes": outcome.bytes,
+        "commits": outcome.commits,
+        "created": outcome.created,
+        "newColumns": list(outcome.columns),
+        "position": None if position is None else {"generation": position.generation, "record": position.record},
+        "error": None if error is None else {"reason": reason_of(error), "message": failure_message(error)},
+    }

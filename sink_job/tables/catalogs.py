@@ -1,0 +1,131 @@
+"""Catalogs of tables: load, stage, commit. PyIceberg speaks to them.
+
+A commit is sent once. Its outcome is one of three: done, `CommitRejected` (the catalog has not applied it), or
+`CommitUnknown` (nobody knows; it may even be applied later).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    ForbiddenError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    UnauthorizedError,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.table import CreateTableTransaction, StagedTable, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.types import LongType, NestedField
+
+from sink_job.api.enums import CatalogType
+from sink_job.api.errors import AccessDenied, SinkError, TransientError
+from sink_job.api.sections.tables_section import CatalogSpec
+from sink_job.tables.file_io import ClientOf, file_properties
+
+CATALOG_NAME: Final = "default"
+"""The name of a catalog in a SQL database, which other clients have to use, too."""
+_PLACEHOLDER: Final = Schema(NestedField(1, "placeholder", LongType(), required=False))
+"""A catalog assigns ids of its own to the columns of a new table. The first commit replaces them."""
+
+
+class CommitRejected(Exception):
+    """The catalog has not applied a commit: the table is not as the commit requires."""
+
+
+class CommitUnknown(Exception):
+    """The catalog may have applied a commit, or may apply it later."""
+
+
+class TableCatalog(Protocol):
+    """A catalog. Names of tables are `namespace.name`."""
+
+    def load(self, name: str) -> Table | None:
+        """The table; None if it does not exist. Raises ConfigurationError and TransientError."""
+        ...
+
+    def stage(self, name: str, properties: Mapping[str, str]) -> StagedTable:
+        """A table that does not exist yet, with the location where it will be. Creates its namespace. Raises
+        ConfigurationError and TransientError."""
+        ...
+
+    def commit(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> None:
+        """One request. Raises CommitRejected, CommitUnknown and ConfigurationError."""
+        ...
+
+
+class IcebergCatalog:
+    """A catalog of PyIceberg."""
+
+    def __init__(self, catalog: Catalog, label: str) -> None:
+        """`label` names the catalog in messages."""
+        self._catalog = catalog
+        self._label = label
+
+    def load(self, name: str) -> Table | None:
+        try:
+            return self._catalog.load_table(name)
+        except NoSuchTableError:
+            return None
+        except Exception as error:
+            raise self._failure(error) from error
+
+    def stage(self, name: str, properties: Mapping[str, str]) -> StagedTable:
+        try:
+            self._create_namespace(name.rpartition(".")[0])
+            transaction: CreateTableTransaction = self._catalog.create_table_transaction(
+                name, _PLACEHOLDER, properties=dict(properties)
+            )
+        except Exception as error:
+            raise self._failure(error) from error
+        staged = transaction._table
+        assert isinstance(staged, StagedTable), "a transaction that creates a table has a staged one"
+        return staged
+
+    def _create_namespace(self, namespace: str) -> None:
+        try:
+            self._catalog.create_namespace_if_not_exists(namespace)
+        except Exception:  # another registration has created it meanwhile
+            if not self._catalog.namespace_exists(namespace):
+                raise
+
+    def commit(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> None:
+        try:
+            self._catalog.commit_table(table, requirements, updates)
+        except (CommitFailedException, TableAlreadyExistsError, NoSuchTableError) as error:
+            raise CommitRejected(str(error)) from error
+        except (ForbiddenError, UnauthorizedError) as error:
+            raise self._failure(error) from error
+        except Exception as error:
+            raise CommitUnknown(f"{type(error).__name__}: {error}") from error
+
+    def _failure(self, error: Exception) -> SinkError:
+        if isinstance(error, SinkError):  # of the store of the table's metadata
+            return error
+        text = f"the catalog {self._label} has not answered: {type(error).__name__}: {error}"
+        if isinstance(error, (ForbiddenError, UnauthorizedError)):
+            return AccessDenied(f"the catalog {self._label} does not allow the request: {error}")
+        return TransientError(text)
+
+
+def open_catalog(spec: CatalogSpec, client_of: ClientOf) -> IcebergCatalog:
+    """The catalog of a manifest. `client_of` reads and writes the metadata of its tables. Raises TransientError."""
+    properties = {"uri": spec.uri, **file_properties(client_of)}
+    if spec.warehouse is not None:
+        properties["warehouse"] = spec.warehouse
+    label = f"{spec.type} at {spec.uri}"
+    try:
+        found = (SqlCatalog if spec.type is CatalogType.SQL else RestCatalog)(CATALOG_NAME, **properties)
+    except Exception as error:
+        raise TransientError(f"the catalog {label} cannot be opened: {type(error).__name__}: {error}") from error
+    return IcebergCatalog(found, label)

@@ -1,0 +1,160 @@
+"""The metadata files of tables, read and written with the S3 client of the sink.
+
+PyIceberg makes a `FileIO` from the properties of a catalog, which are texts. So a client is registered under a name,
+which is one of them. Files of metadata are small: each is one put or one get.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from types import TracebackType
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.typedef import EMPTY_DICT, Properties
+
+from sink_job.api.errors import ConfigurationError
+from sink_job.s3 import NotFound, PreconditionFailed, S3Client, S3Settings, connect
+
+CONNECTION: Final = "s3sink.connection"
+"""The property with the name of the client."""
+
+ClientOf = Callable[[str], S3Client]
+"""The client for a bucket."""
+
+_clients: Final[dict[str, ClientOf]] = {}
+
+
+def file_properties(client_of: ClientOf) -> dict[str, str]:
+    """The properties of a catalog whose tables have their metadata in buckets of `client_of`."""
+    name = uuid.uuid4().hex
+    _clients[name] = client_of
+    return {"py-io-impl": f"{__name__}.{SinkFileIO.__name__}", CONNECTION: name}
+
+
+def clients_like(settings: S3Settings) -> ClientOf:
+    """Clients with the settings of the sink, also for other buckets. Raises ConfigurationError for settings that
+    metadata of tables cannot have."""
+    if settings.role is not None:
+        raise ConfigurationError(
+            "spec.s3.assumeRole is set: its session may use the prefixes of the sink alone, not those of tables. "
+            "Register with credentials that may use both"
+        )
+    if settings.customer_keys:
+        raise ConfigurationError(
+            "spec.s3.encryption.customerKey is set: no reader of a table has this key, so the objects cannot be in one"
+        )
+
+    def client_of(bucket: str) -> S3Client:
+        is_own = bucket == settings.bucket
+        return connect(settings if is_own else replace(settings, bucket=bucket, every_request=()))
+
+    return client_of
+
+
+class SinkFileIO(FileIO):
+    """Files in buckets. Thread-safe."""
+
+    def __init__(self, properties: Properties = EMPTY_DICT) -> None:
+        super().__init__(properties)
+        self._client_of = _clients[str(properties[CONNECTION])]
+
+    def new_input(self, location: str) -> InputFile:
+        return _File(location, *self._place(location))
+
+    def new_output(self, location: str) -> OutputFile:
+        return _NewFile(location, *self._place(location))
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        client, key = self._place(location if isinstance(location, str) else location.location)
+        client.delete([key])
+
+    def _place(self, location: str) -> tuple[S3Client, str]:
+        url = urlsplit(location)
+        if url.scheme not in ("s3", "s3a", "s3n"):
+            raise ConfigurationError(
+                f"{location} is not in a bucket of S3: tables with metadata elsewhere are not supported"
+            )
+        return self._client_of(url.netloc), url.path.lstrip("/")
+
+
+class _File(InputFile):
+    def __init__(self, location: str, client: S3Client, key: str) -> None:
+        super().__init__(location)
+        self._client = client
+        self._key = key
+
+    def __len__(self) -> int:
+        head = self._client.head(self._key)
+        if head is None:
+            raise FileNotFoundError(self.location)
+        return head.size
+
+    def exists(self) -> bool:
+        return self._client.head(self._key) is not None
+
+    def open(self, seekable: bool = True) -> io.BytesIO:
+        try:
+            return io.BytesIO(self._client.get(self._key))
+        except NotFound as error:
+            raise FileNotFoundError(self.location) from error
+
+
+class _NewFile(OutputFile):
+    def __init__(self, location: str, client: S3Client, key: str) -> None:
+        super().__init__(location)
+        self._client = client
+        self._key = key
+
+    def __len__(self) -> int:
+        return len(self.to_input_file())
+
+    def exists(self) -> bool:
+        return self._client.head(self._key) is not None
+
+    def to_input_file(self) -> InputFile:
+        return _File(self.location, self._client, self._key)
+
+    def create(self, overwrite: bool = False) -> _WrittenFile:
+        return _WrittenFile(self, overwrite=overwrite)
+
+    def put(self, content: bytes, *, overwrite: bool) -> None:
+        """Writes the file. Raises FileExistsError without `overwrite`."""
+        try:
+            self._client.put(self._key, content, only_if_absent=not overwrite)
+        except PreconditionFailed as error:
+            raise FileExistsError(self.location) from error
+
+
+class _WrittenFile(io.BytesIO):
+    """A file that is written when it is closed, and not after an error."""
+
+    def __init__(self, file: _NewFile, *, overwrite: bool) -> None:
+        super().__init__()
+        self._file = file
+        self._overwrite = overwrite
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            super().close()
+
+    def close(self) -> None:
+        with self._lock:
+            if self.closed:
+                return
+            content = self.getvalue()
+            super().close()
+        self._file.put(content, overwrite=self._overwrite)

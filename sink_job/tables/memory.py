@@ -1,0 +1,54 @@
+"""What the last registration left in a table, in the ledger's folder: `<ledger root>tables/<table>.json`.
+
+It is written after a commit and decides nothing about what is added. It only shows that others have changed the table.
+A registration that ends before it writes the file leaves the one before, which is lower than the table.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from sink_job.ledger import files
+from sink_job.s3 import S3Client
+
+FORMAT: Final = 1
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """The UUID of the table and the position of the last registration.
+
+    `accepted` is a snapshot with a position from which the table was rolled back, which the user has accepted; 0: none.
+    """
+
+    uuid: str
+    ledger: str
+    generation: int
+    record: int
+    snapshot: int
+    accepted: int = 0
+    format: int = FORMAT
+
+
+class StoredMemory:
+    """The file of one table."""
+
+    def __init__(self, s3: S3Client, root: str, table: str) -> None:
+        """`root` is the ledger's prefix and ends with `/`."""
+        self._s3 = s3
+        self.key = memory_key(root, table)
+
+    def read(self) -> Memory | None:
+        """None before the first registration. Raises LedgerUnreadable and the errors of the store."""
+        return files.find(self._s3, self.key, Memory, expected_format=FORMAT)
+
+    def write(self, memory: Memory) -> None:
+        """Raises the errors of the store."""
+        self._s3.put(self.key, msgspec.json.encode(memory))
+
+
+def memory_key(root: str, table: str) -> str:
+    """The key of the file of a table."""
+    return f"{root}tables/{quote(table, safe='')}.json"

@@ -1,0 +1,233 @@
+"""Decides what a registration adds to a table, or why it stops. Pure.
+
+The input is what was read once: the ledger, the memory of the last registration, and the metadata of the table. The
+memory is read before the table, so the table is never behind it, unless somebody has changed the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from pyiceberg.table.metadata import TableMetadata
+
+from sink_job.api.errors import (
+    TableIncompatible,
+    TableNotRegistered,
+    TablePositionLower,
+    TablePositionMissing,
+    TableReplaced,
+    TableRolledBack,
+)
+from sink_job.ledger.state import ClosedObject
+from sink_job.tables.memory import Memory
+from sink_job.tables.position import TablePosition, position_in, position_property
+
+MAX_OBJECTS: Final = 10_000
+"""Maximum number of objects of a commit, unless one record of the ledger acknowledges more."""
+MAIN: Final = "main"
+
+
+class Acceptance(StrEnum):
+    """A change of the table that the user accepts (`--accept`), by the reason of its error."""
+
+    REPLACED = "TableReplaced"
+    ROLLED_BACK = "TableRolledBack"
+    POSITION_MISSING = "TablePositionMissing"
+    POSITION_LOWER = "TablePositionLower"
+
+
+@dataclass(frozen=True)
+class LedgerView:
+    """The ledger of a sink, as it was read.
+
+    `identity` is the attempt of its first claim: another ledger at the same place has another one. `number` is its
+    newest record when it was read, `resets` are the records of the offset resets, ascending. `copied_from`: that of the
+    last one into a directory of its own, 0 without one. Objects that were acknowledged before have records that are
+    copied again.
+    """
+
+    sink_id: str
+    identity: str
+    number: int
+    resets: tuple[int, ...] = ()
+    copied_from: int = 0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks for. `from_beginning`: a table without a position gets all objects."""
+
+    from_beginning: bool = False
+    accepted: frozenset[Acceptance] = frozenset()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The objects of one commit, and the record up to which they are all that the ledger has acknowledged."""
+
+    objects: Sequence[ClosedObject]
+    record: int
+
+
+def start_after(table: TableMetadata | None, memory: Memory | None, ledger: LedgerView, request: Request) -> int:
+    """The number of the record after which acknowledged objects are not in the table. `table`: None if there is none.
+
+    Raises TableNotRegistered, or the error of the change that was found.
+    """
+    accepted = request.accepted
+    if table is None:
+        if memory is not None and Acceptance.REPLACED not in accepted:
+            raise TableReplaced(
+                f"the table does not exist any more. The last registration added {_up_to(memory)} to the table with "
+                f"the UUID {memory.uuid}. Restore it; or --accept {Acceptance.REPLACED} --from-beginning creates a new "
+                "one"
+            )
+        return _beginning(ledger, request)
+    if memory is not None and memory.uuid != str(table.table_uuid):
+        if Acceptance.REPLACED not in accepted:
+            raise TableReplaced(
+                f"the table has the UUID {table.table_uuid}, and the last registration added to {memory.uuid}: it was "
+                f"dropped and created again, or the catalog is another one. --accept {Acceptance.REPLACED} continues "
+                "with this table"
+            )
+        memory = None
+    position = position_in(table.properties, ledger.sink_id)
+    if position is None:
+        return _without_position(memory, ledger, request)
+    _check_ledger(position, ledger)
+    _check_history(table, position, memory, accepted)
+    return position.record
+
+
+def next_batch(objects: Sequence[ClosedObject], after: int, end: int, limit: int = MAX_OBJECTS) -> Batch | None:
+    """The next objects that were acknowledged after record `after`; `objects` are in the order of these records, and
+    `end` is the newest record of the ledger. None if there are none. A record's objects are in one batch."""
+    added: list[ClosedObject] = []
+    for o in objects:
+        if o.acknowledged <= after:
+            continue
+        if len(added) >= limit and o.acknowledged != added[-1].acknowledged:
+            return Batch(added, added[-1].acknowledged)
+        added.append(o)
+    return Batch(added, end) if added else None
+
+
+def dropped_columns(table: TableMetadata) -> Collection[int]:
+    """The ids of the columns that the table had and does not have any more."""
+    ids = {number for schema in table.schemas for number in schema.field_ids}
+    return ids - table.schema().field_ids
+
+
+def check_layout(table: TableMetadata) -> None:
+    """Raises TableIncompatible for a table that these files cannot be added to."""
+    if table.format_version < 2:
+        raise TableIncompatible("the table has format version 1: upgrade it to 2")
+    if not table.spec().is_unpartitioned():
+        raise TableIncompatible(
+            f"the table is partitioned by {', '.join(each.name for each in table.spec().fields)}: a registration adds "
+            "to unpartitioned tables only. Use another name in spec.tables, or remove its partition fields"
+        )
+
+
+def check_location(location: str, bucket: str, prefixes: Collection[str]) -> None:
+    """Raises TableIncompatible if the folder of a table and the prefixes of the sink's keys lie in each other: the
+    removal of orphan files would delete the ledger, or the sink would find files of the table."""
+    scheme, _, rest = location.partition("://")
+    place, _, key = rest.partition("/")
+    if not scheme.startswith("s3") or place != bucket:
+        return
+    key = f"{key.rstrip('/')}/" if key.rstrip("/") else ""
+    for prefix in prefixes:
+        if key.startswith(prefix) or prefix.startswith(key):
+            raise TableIncompatible(
+                f"the table is in {location}, and the sink writes below s3://{bucket}/{prefix}: one lies in the other. "
+                "The removal of orphan files of the table would delete objects and the ledger. Use a warehouse outside "
+                "of spec.s3.topicsDir, or another bucket"
+            )
+
+
+def _beginning(ledger: LedgerView, request: Request) -> int:
+    if not request.from_beginning:
+        raise TableNotRegistered(
+            "the table has no position of this sink yet. --from-beginning adds everything that the sink has "
+            f"published, up to record {ledger.number:,} of the ledger"
+        )
+    return ledger.copied_from
+
+
+def _without_position(memory: Memory | None, ledger: LedgerView, request: Request) -> int:
+    if memory is None:
+        return _beginning(ledger, request)
+    if Acceptance.POSITION_MISSING not in request.accepted:
+        raise TablePositionMissing(
+            f"the table has no property {position_property(ledger.sink_id)} any more. The last registration added "
+            f"{_up_to(memory)}. Restore the property; or --accept {Acceptance.POSITION_MISSING} continues after that "
+            "record, if no object after it is in the table"
+        )
+    if memory.ledger != ledger.identity:
+        raise _other_ledger(memory.ledger, ledger)
+    return memory.record
+
+
+def _check_ledger(position: TablePosition, ledger: LedgerView) -> None:
+    if position.ledger != ledger.identity:
+        raise _other_ledger(position.ledger, ledger)
+    if position.record < ledger.copied_from:
+        raise TableNotRegistered(
+            f"record {ledger.copied_from:,} of the ledger is an offset reset into a directory of its own, and the "
+            f"table has objects up to {position}. Later objects have the same records again. Use another name in "
+            "spec.tables: a new table gets the objects of the new generation alone"
+        )
+
+
+def _other_ledger(found: str, ledger: LedgerView) -> TableNotRegistered:
+    return TableNotRegistered(
+        f"the table has objects of the ledger {found}, and the one of this sink is {ledger.identity}, with "
+        f"{ledger.number:,} records: the ledger was deleted, or another sink has the same sinkId. Use another name in "
+        "spec.tables"
+    )
+
+
+def _check_history(
+    table: TableMetadata, position: TablePosition, memory: Memory | None, accepted: Collection[Acceptance]
+) -> None:
+    is_lower = memory is not None and memory.ledger == position.ledger and position.record < memory.record
+    if memory is not None and is_lower and Acceptance.POSITION_LOWER not in accepted:
+        raise TablePositionLower(
+            f"the table has {position}, and the last registration added {_up_to(memory)}: an older state of the table "
+            f"was restored. --accept {Acceptance.POSITION_LOWER} continues at the position of the table, which adds "
+            "the later objects again"
+        )
+    is_known = memory is not None and memory.accepted == position.snapshot
+    if is_rolled_back(table, position.snapshot) and not is_known and Acceptance.ROLLED_BACK not in accepted:
+        raise TableRolledBack(
+            f"the table was rolled back or replaced: snapshot {position.snapshot}, which added {position}, is not in "
+            f"the history of the present one. Roll forward to it; or --accept {Acceptance.ROLLED_BACK} continues after "
+            "that record, and what the table lacks stays out of it"
+        )
+
+
+def is_rolled_back(table: TableMetadata, snapshot: int) -> bool:
+    """Whether the table knows `snapshot` and it is no ancestor of its present snapshot.
+
+    The history may end at an expired snapshot. Then it decides only if it reaches behind the sequence number of
+    `snapshot`.
+    """
+    known = {each.snapshot_id: each for each in table.snapshots}
+    if snapshot not in known:
+        return False
+    at = table.refs[MAIN].snapshot_id if MAIN in table.refs else None
+    while at is not None and at in known:
+        if at == snapshot:
+            return False
+        oldest, at = known[at], known[at].parent_snapshot_id
+        if at is not None and at not in known:
+            return (oldest.sequence_number or 0) <= (known[snapshot].sequence_number or 0)
+    return True
+
+
+def _up_to(memory: Memory) -> str:
+    return f"record {memory.record:,} of generation {memory.generation}"

@@ -1,0 +1,57 @@
+"""The position of a sink in a table: up to which record of the ledger its objects are in the table.
+
+The position is a property of the table. The commit that adds objects sets it, so both change together or not at all.
+Its copy in the ledger's folder (`sink_job.tables.memory`) only serves to find out that a table was changed by others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from sink_job.api.errors import TableNotRegistered
+
+_PREFIX: Final = "s3sink."
+
+
+class TablePosition(msgspec.Struct, frozen=True):
+    """Every object that the ledger has acknowledged up to `record` is in the table.
+
+    `ledger` identifies the ledger (`LedgerView.identity`), `generation` is that of `record`. `snapshot` is the snapshot
+    that was committed with this position.
+    """
+
+    ledger: str
+    generation: int
+    record: int
+    snapshot: int
+
+    def __str__(self) -> str:
+        return f"record {self.record:,} of generation {self.generation}"
+
+
+def position_property(sink_id: str) -> str:
+    """The name of the table property with the position of a sink."""
+    return f"{_PREFIX}{sink_id}.position"
+
+
+def as_text(position: TablePosition) -> str:
+    """The value of the property."""
+    return msgspec.json.encode(position).decode()
+
+
+def position_in(properties: Mapping[str, str], sink_id: str) -> TablePosition | None:
+    """The position in the properties of a table; None if there is none. Raises TableNotRegistered for a text that no
+    registration has written."""
+    text = properties.get(position_property(sink_id))
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=TablePosition)
+    except msgspec.DecodeError as error:
+        raise TableNotRegistered(
+            f"the table property {position_property(sink_id)} is no position ({error}): restore the value that "
+            "s3sink register had set"
+        ) from None

@@ -1,0 +1,244 @@
+"""Adds the published objects of a topic to a table: load once, decide, commit once, remember; then again.
+
+A commit that was rejected, or whose outcome is unknown, is thrown away with all that it was made from. The next attempt
+loads the table and decides by its position. The commit requires the head that was loaded, so at most one of any number
+of attempts, also of other processes and of delayed requests, adds the objects after a position. Manifests of attempts
+without effect stay in the folder of the table: an unknown one may still be applied.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pyiceberg.schema import Schema
+from pyiceberg.table import StagedTable, Table
+
+from sink_job.api.errors import TableNotRegistered, TransientError
+from sink_job.engine.thread_pools import pool
+from sink_job.ledger.generations import generation_of
+from sink_job.ledger.state import ClosedObject
+from sink_job.s3 import S3Client
+from sink_job.tables import plan
+from sink_job.tables.catalogs import CommitRejected, CommitUnknown, TableCatalog
+from sink_job.tables.commit import TableChange, commit, with_schema
+from sink_job.tables.files import ObjectFooter, data_file, object_url, read_footer
+from sink_job.tables.memory import Memory, StoredMemory
+from sink_job.tables.plan import Acceptance, Batch, LedgerView, Request
+from sink_job.tables.position import TablePosition, position_in
+from sink_job.tables.schema_union import union
+
+ATTEMPTS: Final = 6
+"""Number of commits without an effect in a row after which a registration ends."""
+READERS: Final = 16
+"""Number of concurrent reads of footers."""
+PROPERTIES: Final = {
+    "format-version": "2",
+    "gc.enabled": "false",  # no expiry and no DROP … PURGE deletes objects
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "100",
+}
+"""Properties of new tables."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RegistrationOutcome:
+    """What a registration has done, or with `dry_run` would do first. `position` is that of the table afterwards; None
+    if there is no table. `columns` are the columns that the table gets or has got."""
+
+    table: str
+    topic: str
+    objects: int = 0
+    records: int = 0
+    bytes: int = 0
+    commits: int = 0
+    created: bool = False
+    position: TablePosition | None = None
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TopicTable:
+    """A table and what is to be in it. `prefixes` are those of all keys of the sink; `wait` is called with the seconds
+    before the next attempt."""
+
+    name: str
+    topic: str
+    objects: Sequence[ClosedObject]
+    ledger: LedgerView
+    prefixes: Sequence[str]
+    wait: Callable[[float], None] = field(compare=False)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """The next commit: its objects and their footers, and the columns that the table has after it."""
+
+    batch: Batch
+    footers: Sequence[ObjectFooter]
+    schema: Schema
+    added: tuple[str, ...]
+
+
+class Registration:
+    """Registers one table."""
+
+    def __init__(self, s3: S3Client, root: str, catalog: TableCatalog, target: TopicTable) -> None:
+        """`root` is the ledger's prefix and ends with `/`."""
+        self._s3 = s3
+        self._catalog = catalog
+        self._target = target
+        self._memory = StoredMemory(s3, root, target.name)
+
+    def run(self, request: Request, *, dry_run: bool = False, limit: int = plan.MAX_OBJECTS) -> RegistrationOutcome:
+        """Adds all objects that are not in the table yet, at most `limit` in a commit. With `dry_run` it prepares the
+        first commit, and writes nothing.
+
+        Raises TableNotRegistered or a subclass, TransientError if the outcome of the last commit is not known, and the
+        errors of the store.
+        """
+        outcome = RegistrationOutcome(self._target.name, self._target.topic)
+        failed = 0
+        while True:
+            memory = self._memory.read()  # before the table, which is then never behind it
+            table = self._catalog.load(self._target.name)
+            batch = self._next(table, memory, request, limit)
+            if batch is None:
+                return self._done(outcome, table, memory, request, dry_run=dry_run)
+            prepared = self._prepare(table, batch, request)
+            if dry_run:
+                return self._added(outcome, prepared, created=table is None)
+            loaded = table if table is not None else self._staged(prepared.schema)
+            plan.check_location(loaded.location(), self._s3.bucket, self._target.prefixes)
+            try:
+                position = commit(self._catalog, loaded, self._change(loaded, prepared))
+            except (CommitRejected, CommitUnknown) as error:
+                failed += 1
+                self._failed(error, failed)
+                continue
+            failed = 0
+            self._memory.write(_memory(loaded, position, 0))
+            request = replace(request, accepted=frozenset())  # what was accepted is in the table now
+            outcome = replace(self._added(outcome, prepared, created=table is None), position=position)
+
+    def _next(self, table: Table | None, memory: Memory | None, request: Request, limit: int) -> Batch | None:
+        target = self._target
+        after = plan.start_after(None if table is None else table.metadata, memory, target.ledger, request)
+        return plan.next_batch(target.objects, after, target.ledger.number, limit)
+
+    def _prepare(self, table: Table | None, batch: Batch, request: Request) -> _Prepared:
+        """Reads the footers, and checks that the table can have the objects."""
+        if table is not None:
+            plan.check_layout(table.metadata)
+            plan.check_location(table.location(), self._s3.bucket, self._target.prefixes)
+            self._check_absent(table, batch, request)
+        with pool(READERS, "s3sink-footers") as readers:
+            footers = [*readers.map(lambda o: read_footer(self._s3, o), batch.objects)]
+        found = Schema() if table is None else table.schema()
+        known = found.field_ids
+        dropped = () if table is None else plan.dropped_columns(table.metadata)
+        seen = []
+        for footer in footers:
+            if footer.columns.schema.fields not in seen:  # few: objects of a topic rarely differ
+                seen.append(footer.columns.schema.fields)
+                found = union(found, footer.columns.schema, dropped, object_url(self._s3.bucket, footer.object.key))
+        added = tuple(each.name for each in found.fields if each.field_id not in known)
+        return _Prepared(batch, footers, found, added)
+
+    def _staged(self, schema: Schema) -> StagedTable:
+        return with_schema(self._catalog.stage(self._target.name, PROPERTIES), schema)
+
+    def _change(self, table: Table, prepared: _Prepared) -> TableChange:
+        ledger, bucket = self._target.ledger, self._s3.bucket
+        return TableChange(
+            sink_id=ledger.sink_id,
+            ledger=ledger.identity,
+            generation=generation_of(prepared.batch.record, ledger.resets),
+            record=prepared.batch.record,
+            schema=prepared.schema,
+            files=[data_file(bucket, each, prepared.schema, table.properties) for each in prepared.footers],
+            summary={f"s3sink.{ledger.sink_id}.offsets": json.dumps(_ends(prepared.batch.objects))},
+        )
+
+    def _check_absent(self, table: Table, batch: Batch, request: Request) -> None:
+        """Raises TableNotRegistered if the position was lost and an object of the batch is in the table: its memory was
+        not written."""
+        is_lost = position_in(table.properties, self._target.ledger.sink_id) is None
+        snapshot = table.current_snapshot()
+        if not is_lost or Acceptance.POSITION_MISSING not in request.accepted or snapshot is None:
+            return
+        urls = {object_url(self._s3.bucket, o.key) for o in batch.objects}
+        for manifest in snapshot.manifests(table.io):
+            for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
+                if entry.data_file.file_path in urls:
+                    raise TableNotRegistered(
+                        f"{entry.data_file.file_path} is in the table already, and the position before it was lost. "
+                        "Use another name in spec.tables"
+                    )
+
+    def _failed(self, error: CommitRejected | CommitUnknown, failed: int) -> None:
+        name = self._target.name
+        if failed >= ATTEMPTS:
+            raise TransientError(
+                f"table {name}: {failed} commits in a row had no known effect. The last one: {error}. Register again: "
+                "the position in the table says what is in it"
+            ) from error
+        _log.warning("table %s: a commit is tried again from the present table: %s", name, error)
+        self._target.wait(min(2.0 ** (failed - 1), 10.0))
+
+    def _done(
+        self,
+        outcome: RegistrationOutcome,
+        table: Table | None,
+        memory: Memory | None,
+        request: Request,
+        *,
+        dry_run: bool,
+    ) -> RegistrationOutcome:
+        """Remembers what the user has accepted, and a commit whose process ended before it could."""
+        position = None if table is None else position_in(table.properties, self._target.ledger.sink_id)
+        if table is None or position is None:
+            return outcome
+        accepted = 0 if memory is None else memory.accepted
+        if Acceptance.ROLLED_BACK in request.accepted:
+            accepted = position.snapshot
+        found = _memory(table, position, accepted)
+        if found != memory and not dry_run:
+            self._memory.write(found)
+        return replace(outcome, position=position)
+
+    def _added(self, outcome: RegistrationOutcome, prepared: _Prepared, *, created: bool) -> RegistrationOutcome:
+        objects = prepared.batch.objects
+        return replace(
+            outcome,
+            objects=outcome.objects + len(objects),
+            records=outcome.records + sum(o.offsets.count for o in objects),
+            bytes=outcome.bytes + sum(o.bytes for o in objects),
+            commits=outcome.commits + 1,
+            created=outcome.created or created,
+            columns=(*outcome.columns, *prepared.added),
+        )
+
+
+def _memory(table: Table, position: TablePosition, accepted: int) -> Memory:
+    return Memory(
+        uuid=str(table.metadata.table_uuid),
+        ledger=position.ledger,
+        generation=position.generation,
+        record=position.record,
+        snapshot=position.snapshot,
+        accepted=accepted,
+    )
+
+
+def _ends(objects: Sequence[ClosedObject]) -> Mapping[str, int]:
+    """By partition, the offset after the last one of the objects."""
+    ends: dict[str, int] = {}
+    for o in objects:
+        ends[str(o.partition)] = max(ends.get(str(o.partition), 0), o.last + 1)
+    return ends

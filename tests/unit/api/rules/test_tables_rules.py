@@ -1,0 +1,53 @@
+"""The rules of `spec.tables`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.api.manifests import ABSENT, accepted, spec_errors
+
+HERE = "spec.tables"
+PARQUET: dict[str, object] = {"spec.format": {"converter": "ConnectJson", "output": "Parquet"}}
+SQL = {"type": "Sql", "uri": "sqlite:////data/catalog.db", "warehouse": "s3://lake/tables"}
+REST = {"type": "Rest", "uri": "https://catalog.example.com"}
+TOPICS: dict[str, object] = {"spec.kafka.topics": ["a", "b"]}
+
+
+def tables(*catalogs: object, name: str = "lake.{topic}") -> dict[str, object]:
+    return {HERE: [{"catalog": each, "name": name} for each in catalogs]}
+
+
+@pytest.mark.parametrize("catalog", [SQL, REST, {**REST, "uri": "http://127.0.0.1:8181", "warehouse": "lake"}])
+def test_a_table_of_each_topic_is_accepted(catalog: object) -> None:
+    assert len(accepted(PARQUET, TOPICS, tables(catalog)).spec.tables) == 1
+
+
+def test_one_topic_needs_no_placeholder() -> None:
+    assert accepted(PARQUET, tables(REST, name="lake.flights")).spec.tables[0].name == "lake.flights"
+
+
+WITHOUT = {"spec.kafka.topics": ABSENT, "spec.kafka.topicsPattern": "a.*"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"spec.format": {"output": "Json"}}, ": needs format.output: Parquet, not Json"),
+        (tables(REST, SQL), ": lists the name lake.{topic} 2 times: use another name for each catalog"),
+        ({**TOPICS, **tables(REST, name="lake.a")}, "[0].name: lake.a has no {topic}: each topic of the sink needs a"),
+        ({**WITHOUT, **tables(REST, name="lake.a")}, "[0].name: lake.a has no {topic}: each topic of the sink needs a"),
+        (tables({"type": "Sql", "uri": SQL["uri"]}), "[0].catalog.warehouse: is missing: the type Sql needs it"),
+        (tables({**SQL, "warehouse": "/data"}), "[0].catalog.warehouse: is not in a bucket: use s3://bucket/folder"),
+        (tables({**SQL, "uri": "https://c"}), "[0].catalog.uri: is not for the type Sql: use sqlite:///"),
+        (tables({**REST, "uri": "sqlite:///a"}), "[0].catalog.uri: is not for the type Rest: use https://host"),
+        (tables({**REST, "uri": "http://c"}), "[0].catalog.uri: is not encrypted: use https://, or http:// on this"),
+        (tables({**REST, "uri": "https://u:secret@c"}), "contains a login, which the manifest must not have"),
+        (tables(REST, name="flights"), "is not the name of a table: use namespace.name"),
+        (tables(REST, name="lake.a-b"), "is not the name of a table: use namespace.name"),
+    ],
+)
+def test_other_tables_are_rejected(changes: dict[str, object], expected: str) -> None:
+    (error,) = spec_errors({**PARQUET, **tables(REST), **changes})
+    assert error.startswith(HERE)
+    assert expected in error
+    assert "secret" not in error

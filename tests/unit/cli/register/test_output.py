@@ -1,0 +1,37 @@
+"""What `s3sink register` prints."""
+
+from __future__ import annotations
+
+import json
+
+from sink_job.api.errors import TableRolledBack
+from sink_job.cli.register.output import as_json, as_text
+from sink_job.tables.position import TablePosition
+from sink_job.tables.registration import RegistrationOutcome
+
+ADDED = RegistrationOutcome(
+    "lake.a", "a", 3, 1_234, 56_789, 2, created=True, position=TablePosition("l", 1, 7, 9), columns=("x",)
+)
+
+
+def test_a_line_says_what_was_added_and_up_to_where() -> None:
+    assert as_text(ADDED, dry_run=False) == (
+        "lake.a (new table): added 3 objects of topic a with 1,234 records and 56,789 bytes in 2 commits; it has all "
+        "objects up to record 7 of generation 1"
+    )
+
+
+def test_a_dry_run_says_what_the_first_commit_would_add() -> None:
+    assert as_text(ADDED, dry_run=True).endswith(
+        "would add 3 objects of topic a with 1,234 records and 56,789 bytes in the first commit"
+    )
+
+
+def test_a_table_that_does_not_exist_is_named() -> None:
+    assert as_text(RegistrationOutcome("lake.a", "a"), dry_run=False) == "lake.a: nothing to add; it does not exist"
+
+
+def test_json_has_the_error_of_a_table_with_its_reason() -> None:
+    found = json.loads(as_json("s", [(ADDED, None), (RegistrationOutcome("lake.b", "b"), TableRolledBack("why"))]))
+    assert [each["error"] for each in found["tables"]] == [None, {"reason": "TableRolledBack", "message": "why"}]
+    assert found["tables"][0]["newColumns"] == ["x"]

@@ -1,0 +1,90 @@
+"""The three outcomes of a commit, and catalogs that do not answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    ForbiddenError,
+    NoSuchTableError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+)
+
+from sink_job.api.enums import CatalogType
+from sink_job.api.errors import AccessDenied, TransientError
+from sink_job.api.sections.tables_section import CatalogSpec
+from sink_job.tables.catalogs import CommitRejected, CommitUnknown, IcebergCatalog, open_catalog
+from tests.support.memory_s3 import MemoryS3
+from tests.support.table_sink import TableSink
+
+
+class _Failing:
+    """A catalog of PyIceberg that fails."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        def fail(*args: object, **given: object) -> None:
+            raise self._error
+
+        return fail
+
+
+def failing(error: Exception) -> IcebergCatalog:
+    catalog: Any = _Failing(error)
+    return IcebergCatalog(catalog, "Rest at https://catalog")
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (CommitFailedException("409"), CommitRejected),
+        (TableAlreadyExistsError("409"), CommitRejected),
+        (NoSuchTableError("404"), CommitRejected),
+        (CommitStateUnknownException("500"), CommitUnknown),
+        (ServiceUnavailableError("503"), CommitUnknown),
+        (ConnectionError("reset"), CommitUnknown),
+        (ForbiddenError("403"), AccessDenied),
+    ],
+    ids=lambda each: getattr(each, "__name__", type(each).__name__),
+)
+def test_a_commit_that_may_have_been_applied_is_never_a_rejected_one(
+    error: Exception, outcome: type[Exception]
+) -> None:
+    table: Any = None
+    with pytest.raises(outcome):
+        failing(error).commit(table, (), ())
+
+
+def test_a_catalog_that_does_not_answer_is_a_transient_error_with_its_address() -> None:
+    with pytest.raises(TransientError, match="the catalog Rest at https://catalog has not answered"):
+        failing(ConnectionError("reset")).load("a.b")
+    with pytest.raises(TransientError, match="the catalog Rest at https://catalog has not answered"):
+        failing(OSError("x")).stage("a.b", {})
+    with pytest.raises(AccessDenied):
+        failing(ForbiddenError("403")).load("a.b")
+
+
+def test_a_table_that_does_not_exist_is_none(table_sink: TableSink) -> None:
+    assert table_sink.catalog.load("lake.none") is None
+
+
+def test_a_staged_table_is_in_the_warehouse_and_does_not_exist(table_sink: TableSink) -> None:
+    staged = table_sink.catalog.stage("lake.new", {"a": "b"})
+    assert (staged.location(), staged.properties["a"]) == ("s3://lake/tables/lake/new", "b")
+    assert table_sink.catalog.load("lake.new") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "uri"), [(CatalogType.SQL, "sqlite:////no/such/folder/c.db"), (CatalogType.REST, "http://127.0.0.1:9")]
+)
+def test_a_catalog_that_cannot_be_opened_is_a_transient_error(kind: CatalogType, uri: str, tmp_path: Path) -> None:
+    client: Any = MemoryS3()
+    with pytest.raises(TransientError, match="cannot be opened"):
+        open_catalog(CatalogSpec(type=kind, uri=uri, warehouse="s3://lake/w"), lambda bucket: client)

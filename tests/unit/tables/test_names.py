@@ -1,0 +1,30 @@
+"""The names of tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from sink_job.api.errors import InvalidSpec
+from sink_job.tables.names import chosen_tables, table_names
+
+
+def test_each_topic_has_a_table_with_plain_characters() -> None:
+    assert table_names("lake.{topic}", ["b", "A.b-c"]) == {"A.b-c": "lake.a_b_c", "b": "lake.b"}
+
+
+def test_a_name_without_topic_is_that_of_the_only_topic() -> None:
+    assert table_names("lake.flights", ["f"]) == {"f": "lake.flights"}
+
+
+@pytest.mark.parametrize(("pattern", "topics"), [("lake.{topic}", ["a.b", "a_b"]), ("lake.all", ["a", "b"])])
+def test_two_topics_with_one_table_are_rejected(pattern: str, topics: list[str]) -> None:
+    with pytest.raises(InvalidSpec, match=f"the topics {topics[0]} and {topics[1]} have the same table"):
+        table_names(pattern, topics)
+
+
+def test_tables_are_chosen_by_their_names() -> None:
+    names = {"a": "lake.a", "b": "lake.b"}
+    assert chosen_tables(names, []) == names
+    assert chosen_tables(names, ["lake.b"]) == {"b": "lake.b"}
+    with pytest.raises(InvalidSpec, match=r"--table a is no table of this sink\. Its tables: lake\.a, lake\.b"):
+        chosen_tables(names, ["a"])

@@ -1,0 +1,245 @@
+"""What a registration decides from the ledger and the metadata of the table."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.refs import SnapshotRef
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField
+
+from sink_job.api.errors import (
+    TableIncompatible,
+    TableNotRegistered,
+    TablePositionLower,
+    TablePositionMissing,
+    TableReplaced,
+    TableRolledBack,
+)
+from sink_job.tables.memory import Memory
+from sink_job.tables.plan import (
+    Acceptance,
+    LedgerView,
+    Request,
+    check_layout,
+    check_location,
+    dropped_columns,
+    is_rolled_back,
+    next_batch,
+    start_after,
+)
+from sink_job.tables.position import TablePosition, as_text, position_property
+from tests.unit.tables.parquet_objects import listed
+
+VIEW = LedgerView("sink", "ledger", 100, (40,))
+UUID = uuid.UUID(int=7)
+NOTHING = Request()
+BEGIN = Request(from_beginning=True)
+PLAIN = PartitionSpec()
+
+
+def table(
+    parents: Mapping[int, int | None],
+    head: int | None,
+    position: TablePosition | None = None,
+    spec: PartitionSpec = PLAIN,
+) -> TableMetadata:
+    """A table with these snapshots and their parents, and its present snapshot. Their numbers are their sequence
+    numbers."""
+    metadata = new_table_metadata(
+        Schema(NestedField(1, "a", LongType(), required=False)), spec, UNSORTED_SORT_ORDER, "s3://lake/t", {}, UUID
+    )
+    snapshots = [
+        Snapshot.model_validate(
+            {
+                "snapshot-id": number,
+                "parent-snapshot-id": parent,
+                "sequence-number": number,
+                "manifest-list": "",
+                "summary": {"operation": "append"},
+            }
+        )
+        for number, parent in parents.items()
+    ]
+    refs = {} if head is None else {"main": SnapshotRef.model_validate({"snapshot-id": head, "type": "branch"})}
+    properties = {} if position is None else {position_property("sink"): as_text(position)}
+    return metadata.model_copy(update={"snapshots": snapshots, "refs": refs, "properties": properties})
+
+
+def at(record: int, snapshot: int = 1, *, ledger: str = "ledger") -> TablePosition:
+    return TablePosition(ledger, 1, record, snapshot)
+
+
+def memory(record: int, snapshot: int = 1, *, of: uuid.UUID = UUID, accepted: int = 0) -> Memory:
+    return Memory(str(of), "ledger", 1, record, snapshot, accepted)
+
+
+def accepting(*reasons: Acceptance) -> Request:
+    return Request(accepted=frozenset(reasons))
+
+
+# -- where to begin ----------------------------------------------------------------------------------------------------
+
+
+def test_a_registration_continues_at_the_position_of_the_table() -> None:
+    found = table({1: None}, 1, at(60))
+    assert [start_after(found, each, VIEW, NOTHING) for each in (None, memory(60), memory(50))] == [60, 60, 60]
+
+
+def test_a_table_without_position_begins_where_records_were_copied_again_last() -> None:
+    view = LedgerView("sink", "ledger", 100, (40,), copied_from=40)
+    assert [start_after(each, None, view, BEGIN) for each in (None, table({}, None))] == [40, 40]
+    with pytest.raises(TableNotRegistered, match="--from-beginning adds everything"):
+        start_after(None, None, view, NOTHING)
+
+
+def test_a_position_before_records_that_were_copied_again_stops() -> None:
+    view = LedgerView("sink", "ledger", 100, (40,), copied_from=40)
+    with pytest.raises(TableNotRegistered, match="Later objects have the same records again"):
+        start_after(table({1: None}, 1, at(39)), None, view, BEGIN)
+    assert start_after(table({1: None}, 1, at(40)), None, view, BEGIN) == 40
+
+
+def test_a_position_ahead_of_the_ledger_that_was_read_is_no_error() -> None:
+    """Another registration has read more of it."""
+    assert start_after(table({1: None}, 1, at(101)), None, VIEW, NOTHING) == 101
+
+
+def test_a_position_of_another_ledger_stops() -> None:
+    with pytest.raises(TableNotRegistered, match="objects of the ledger other"):
+        start_after(table({1: None}, 1, at(5, ledger="other")), None, VIEW, BEGIN)
+
+
+@pytest.mark.parametrize(
+    ("found", "known", "error", "acceptance", "start"),
+    [
+        (table({1: None}, 1, at(50)), memory(60), TablePositionLower, Acceptance.POSITION_LOWER, 50),
+        (table({1: None}, 1), memory(60), TablePositionMissing, Acceptance.POSITION_MISSING, 60),
+        (table({1: None, 2: 1}, 1, at(60, 2)), memory(60, 2), TableRolledBack, Acceptance.ROLLED_BACK, 60),
+        (table({1: None}, 1, at(70)), memory(60, of=uuid.UUID(int=8)), TableReplaced, Acceptance.REPLACED, 70),
+    ],
+    ids=["lower", "missing", "rolled back", "another table"],
+)
+def test_a_change_of_the_table_stops_until_it_is_accepted(
+    found: TableMetadata, known: Memory, error: type[TableNotRegistered], acceptance: Acceptance, start: int
+) -> None:
+    for others in (NOTHING, BEGIN, accepting(*set(Acceptance) - {acceptance})):
+        with pytest.raises(error, match=f"--accept {acceptance}") as caught:
+            start_after(found, known, VIEW, others)
+        assert caught.value.reason == acceptance.value
+    assert start_after(found, known, VIEW, accepting(acceptance)) == start
+
+
+def test_a_dropped_table_stops_until_it_is_accepted() -> None:
+    with pytest.raises(TableReplaced, match="does not exist any more"):
+        start_after(None, memory(60), VIEW, BEGIN)
+    assert start_after(None, memory(60), VIEW, Request(True, frozenset({Acceptance.REPLACED}))) == 0
+
+
+def test_another_table_without_position_is_not_registered_unless_from_the_beginning() -> None:
+    other = memory(60, of=uuid.UUID(int=8))
+    with pytest.raises(TableNotRegistered, match="--from-beginning"):
+        start_after(table({}, None), other, VIEW, accepting(Acceptance.REPLACED))
+
+
+def test_an_accepted_rollback_is_no_error_later() -> None:
+    found = table({1: None, 2: 1}, 1, at(60, 2))
+    assert start_after(found, memory(60, 2, accepted=2), VIEW, NOTHING) == 60
+    with pytest.raises(TableRolledBack):
+        start_after(found, memory(60, 2, accepted=1), VIEW, NOTHING)
+
+
+# -- rollbacks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parents", "head", "snapshot", "expected"),
+    [
+        ({1: None, 2: 1, 3: 2}, 3, 2, False),
+        ({1: None, 2: 1}, 2, 2, False),
+        ({1: None, 2: 1}, 1, 2, True),
+        ({1: None, 2: 1, 3: 1}, 3, 2, True),
+        ({1: None}, None, 1, True),
+        ({1: None}, 1, 9, False),
+        ({2: 1, 4: 3}, 4, 2, False),
+        ({2: 1, 5: 2, 4: 3}, 4, 5, True),
+    ],
+    ids=[
+        "an ancestor",
+        "the head",
+        "behind the head",
+        "another line",
+        "an empty branch",
+        "an expired snapshot",
+        "before expired ancestors: not decidable",
+        "after the oldest known ancestor",
+    ],
+)
+def test_a_snapshot_that_is_no_ancestor_of_the_head_was_rolled_back(
+    parents: Mapping[int, int | None], head: int | None, snapshot: int, expected: bool
+) -> None:
+    assert is_rolled_back(table(parents, head), snapshot) is expected
+
+
+# -- batches -----------------------------------------------------------------------------------------------------------
+
+
+def batches(acknowledged: Sequence[int], limit: int, after: int = 0) -> list[tuple[int, int]]:
+    """The number of objects and the record of each batch; the ledger has 100 records."""
+    objects = [listed(f"k{number}", b"", 1, record) for number, record in enumerate(acknowledged)]
+    found = []
+    while (batch := next_batch(objects, after, 100, limit)) is not None:
+        found.append((len(batch.objects), batch.record))
+        after = batch.record
+    return found
+
+
+def test_a_batch_ends_with_a_record_and_the_last_one_with_the_ledger() -> None:
+    assert batches([2, 2, 5, 5, 5, 7], 3) == [(5, 5), (1, 100)]
+    assert batches([2, 3, 4], 1) == [(1, 2), (1, 3), (1, 100)]
+
+
+def test_objects_up_to_the_position_are_left_out() -> None:
+    assert batches([2, 3, 4], 10, after=3) == [(1, 100)]
+    assert batches([2, 3, 4], 10, after=4) == []
+
+
+# -- tables that do not fit -------------------------------------------------------------------------------------------
+
+
+def test_a_partitioned_table_is_rejected_with_its_fields() -> None:
+    spec = PartitionSpec(PartitionField(source_id=1, field_id=1000, transform=IdentityTransform(), name="a"))
+    with pytest.raises(TableIncompatible, match="partitioned by a:"):
+        check_layout(table({}, None, spec=spec))
+    check_layout(table({}, None))
+
+
+@pytest.mark.parametrize(
+    "location", ["s3://b/topics/t", "s3a://b/topics", "s3://b", "s3://b/", "s3://b/rejected/x/y", "s3://b/topics/"]
+)
+def test_a_table_in_the_prefix_of_the_sink_or_around_it_is_rejected(location: str) -> None:
+    with pytest.raises(TableIncompatible, match="one lies in the other"):
+        check_location(location, "b", ["topics/", "rejected/"])
+
+
+@pytest.mark.parametrize("location", ["s3://b/lake", "s3://other/topics", "s3://b/topics-tables/x", "file:///topics"])
+def test_a_table_elsewhere_is_accepted(location: str) -> None:
+    check_location(location, "b", ["topics/", "rejected/"])
+
+
+def test_a_sink_without_a_directory_has_the_whole_bucket() -> None:
+    with pytest.raises(TableIncompatible):
+        check_location("s3://b/lake", "b", [""])
+
+
+def test_dropped_columns_are_those_of_earlier_schemas_alone() -> None:
+    found = table({}, None)
+    earlier = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", LongType()), schema_id=5)
+    assert set(dropped_columns(found.model_copy(update={"schemas": [*found.schemas, earlier]}))) == {2}
