@@ -1,7 +1,7 @@
 """Catalogs of tables: load, stage, commit. PyIceberg speaks to them.
 
 A commit is sent once. Its outcome is one of three: done, `CommitRejected` (the catalog has not applied it), or
-`CommitUnknown` (nobody knows; it may even be applied later).
+`CommitUnknown` (it may have been applied, and may be applied later).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decides what a registration adds to a table, or why it stops. Pure.
 
 The input is what was read once: the ledger, the memory of the last registration, and the metadata of the table. The
-memory is read before the table, so the table is never behind it, unless somebody has changed the table.
+memory is read before the table, so the table is never behind it, unless another program has changed the table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sink_job.api.errors import (
 )
 from sink_job.ledger.state import ClosedObject
 from sink_job.tables.memory import Memory
-from sink_job.tables.position import TablePosition, position_in, position_property
+from sink_job.tables.position import TablePosition, as_text, position_in, position_property
 
 MAX_OBJECTS: Final = 10_000
 """Maximum number of objects of a commit, unless one record of the ledger acknowledges more."""
@@ -95,10 +95,16 @@ def start_after(table: TableMetadata | None, memory: Memory | None, ledger: Ledg
             )
         memory = None
     position = position_in(table.properties, ledger.sink_id)
+    committed = last_committed(table, ledger.sink_id)
     if position is None:
-        return _without_position(memory, ledger, request)
+        return _without_position(memory, committed, ledger, request)
     _check_ledger(position, ledger)
-    _check_history(table, position, memory, accepted)
+    if committed is not None and committed.ledger == position.ledger and committed.record > position.record:
+        raise TablePositionLower(
+            f"the table has {position}, and its history has {committed}: the property "
+            f"{position_property(ledger.sink_id)} has an older value. Set it to {as_text(committed)}"
+        )
+    _check_memory(table, position, memory, accepted)
     return position.record
 
 
@@ -158,18 +164,36 @@ def _beginning(ledger: LedgerView, request: Request) -> int:
     return ledger.copied_from
 
 
-def _without_position(memory: Memory | None, ledger: LedgerView, request: Request) -> int:
-    if memory is None:
+def last_committed(table: TableMetadata, sink_id: str) -> TablePosition | None:
+    """The newest position in the summaries of the present snapshot and its ancestors; None if there is none any more:
+    snapshots expire. It only shows that the property was changed."""
+    known = {each.snapshot_id: each for each in table.snapshots}
+    at = table.refs[MAIN].snapshot_id if MAIN in table.refs else None
+    while at is not None and at in known:
+        summary = known[at].summary
+        found = None if summary is None else position_in(summary.additional_properties, sink_id)
+        if found is not None:
+            return found
+        at = known[at].parent_snapshot_id
+    return None
+
+
+def _without_position(
+    memory: Memory | None, committed: TablePosition | None, ledger: LedgerView, request: Request
+) -> int:
+    known = [each for each in (memory, committed) if each is not None]
+    if not known:
         return _beginning(ledger, request)
+    last = max(known, key=lambda each: each.record)
     if Acceptance.POSITION_MISSING not in request.accepted:
         raise TablePositionMissing(
             f"the table has no property {position_property(ledger.sink_id)} any more. The last registration added "
-            f"{_up_to(memory)}. Restore the property; or --accept {Acceptance.POSITION_MISSING} continues after that "
-            "record, if no object after it is in the table"
+            f"{_up_to(last)}. Restore the property; or --accept {Acceptance.POSITION_MISSING} continues after that "
+            "record"
         )
-    if memory.ledger != ledger.identity:
-        raise _other_ledger(memory.ledger, ledger)
-    return memory.record
+    if last.ledger != ledger.identity:
+        raise _other_ledger(last.ledger, ledger)
+    return last.record
 
 
 def _check_ledger(position: TablePosition, ledger: LedgerView) -> None:
@@ -191,7 +215,7 @@ def _other_ledger(found: str, ledger: LedgerView) -> TableNotRegistered:
     )
 
 
-def _check_history(
+def _check_memory(
     table: TableMetadata, position: TablePosition, memory: Memory | None, accepted: Collection[Acceptance]
 ) -> None:
     is_lower = memory is not None and memory.ledger == position.ledger and position.record < memory.record
@@ -229,5 +253,5 @@ def is_rolled_back(table: TableMetadata, snapshot: int) -> bool:
     return True
 
 
-def _up_to(memory: Memory) -> str:
-    return f"record {memory.record:,} of generation {memory.generation}"
+def _up_to(last: Memory | TablePosition) -> str:
+    return f"record {last.record:,} of generation {last.generation}"

@@ -17,7 +17,7 @@ from typing import Final
 from pyiceberg.schema import Schema
 from pyiceberg.table import StagedTable, Table
 
-from sink_job.api.errors import TableNotRegistered, TransientError
+from sink_job.api.errors import TransientError
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger.generations import generation_of
 from sink_job.ledger.state import ClosedObject
@@ -110,7 +110,7 @@ class Registration:
             batch = self._next(table, memory, request, limit)
             if batch is None:
                 return self._done(outcome, table, memory, request, dry_run=dry_run)
-            prepared = self._prepare(table, batch, request)
+            prepared = self._prepare(table, batch)
             if dry_run:
                 return self._added(outcome, prepared, created=table is None)
             loaded = table if table is not None else self._staged(prepared.schema)
@@ -131,12 +131,11 @@ class Registration:
         after = plan.start_after(None if table is None else table.metadata, memory, target.ledger, request)
         return plan.next_batch(target.objects, after, target.ledger.number, limit)
 
-    def _prepare(self, table: Table | None, batch: Batch, request: Request) -> _Prepared:
+    def _prepare(self, table: Table | None, batch: Batch) -> _Prepared:
         """Reads the footers, and checks that the table can have the objects."""
         if table is not None:
             plan.check_layout(table.metadata)
             plan.check_location(table.location(), self._s3.bucket, self._target.prefixes)
-            self._check_absent(table, batch, request)
         with pool(READERS, "s3sink-footers") as readers:
             footers = [*readers.map(lambda o: read_footer(self._s3, o), batch.objects)]
         found = Schema() if table is None else table.schema()
@@ -164,22 +163,6 @@ class Registration:
             files=[data_file(bucket, each, prepared.schema, table.properties) for each in prepared.footers],
             summary={f"s3sink.{ledger.sink_id}.offsets": json.dumps(_ends(prepared.batch.objects))},
         )
-
-    def _check_absent(self, table: Table, batch: Batch, request: Request) -> None:
-        """Raises TableNotRegistered if the position was lost and an object of the batch is in the table: its memory was
-        not written."""
-        is_lost = position_in(table.properties, self._target.ledger.sink_id) is None
-        snapshot = table.current_snapshot()
-        if not is_lost or Acceptance.POSITION_MISSING not in request.accepted or snapshot is None:
-            return
-        urls = {object_url(self._s3.bucket, o.key) for o in batch.objects}
-        for manifest in snapshot.manifests(table.io):
-            for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
-                if entry.data_file.file_path in urls:
-                    raise TableNotRegistered(
-                        f"{entry.data_file.file_path} is in the table already, and the position before it was lost. "
-                        "Use another name in spec.tables"
-                    )
 
     def _failed(self, error: CommitRejected | CommitUnknown, failed: int) -> None:
         name = self._target.name

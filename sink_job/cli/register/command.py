@@ -29,8 +29,8 @@ all objects. The command continues there. A table that has none gets all objects
 that the sink has published with --from-beginning, and is created if it does not
 exist. After an offset reset with NewPrefix these are the objects since then.
 
-A table that was dropped, replaced, rolled back or restored by somebody else stops
-the command with a reason. --accept REASON says that the change is wanted; the
+A table that was dropped, replaced, rolled back or restored by another program stops
+the command with a reason. --accept REASON accepts the change; the
 error says what happens then.
 """
 

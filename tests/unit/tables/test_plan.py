@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -32,6 +33,7 @@ from sink_job.tables.plan import (
     check_location,
     dropped_columns,
     is_rolled_back,
+    last_committed,
     next_batch,
     start_after,
 )
@@ -50,9 +52,10 @@ def table(
     head: int | None,
     position: TablePosition | None = None,
     spec: PartitionSpec = PLAIN,
+    positions: Mapping[int, TablePosition] = MappingProxyType({}),
 ) -> TableMetadata:
     """A table with these snapshots and their parents, and its present snapshot. Their numbers are their sequence
-    numbers."""
+    numbers. `positions` are in the summaries of snapshots."""
     metadata = new_table_metadata(
         Schema(NestedField(1, "a", LongType(), required=False)), spec, UNSORTED_SORT_ORDER, "s3://lake/t", {}, UUID
     )
@@ -63,7 +66,8 @@ def table(
                 "parent-snapshot-id": parent,
                 "sequence-number": number,
                 "manifest-list": "",
-                "summary": {"operation": "append"},
+                "summary": {"operation": "append"}
+                | ({position_property("sink"): as_text(positions[number])} if number in positions else {}),
             }
         )
         for number, parent in parents.items()
@@ -186,6 +190,29 @@ def test_a_snapshot_that_is_no_ancestor_of_the_head_was_rolled_back(
     parents: Mapping[int, int | None], head: int | None, snapshot: int, expected: bool
 ) -> None:
     assert is_rolled_back(table(parents, head), snapshot) is expected
+
+
+def test_the_newest_position_in_the_history_of_the_head_is_found() -> None:
+    positions = {1: at(10, 1), 2: at(20, 2), 3: at(30, 3)}
+    parents = {1: None, 2: 1, 4: 2, 3: 1}
+    assert last_committed(table(parents, 4, positions=positions), "sink") == at(20, 2)
+    assert last_committed(table(parents, 4), "sink") is None
+    assert last_committed(table({4: 2}, 4, positions=positions), "sink") is None
+    assert last_committed(table({}, None), "sink") is None
+
+
+def test_a_position_below_one_in_the_history_of_the_head_stops_whatever_is_accepted() -> None:
+    found = table({1: None, 2: 1}, 2, at(10, 1), positions={1: at(10, 1), 2: at(20, 2)})
+    with pytest.raises(TablePositionLower, match="has an older value"):
+        start_after(found, None, VIEW, accepting(*Acceptance))
+
+
+def test_a_missing_position_continues_after_the_higher_of_memory_and_history() -> None:
+    found = table({1: None}, 1, positions={1: at(70)})
+    for known in (None, memory(60)):
+        with pytest.raises(TablePositionMissing, match="record 70"):
+            start_after(found, known, VIEW, BEGIN)
+        assert start_after(found, known, VIEW, accepting(Acceptance.POSITION_MISSING)) == 70
 
 
 # -- batches -----------------------------------------------------------------------------------------------------------

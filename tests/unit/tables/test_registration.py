@@ -335,16 +335,34 @@ def test_a_table_that_lost_its_position_stops_until_the_user_accepts_it(twice_re
     expect_once(sink)
 
 
-def test_objects_after_a_lost_position_that_are_in_the_table_are_not_added_again(table_sink: TableSink) -> None:
+def test_a_position_that_was_lost_before_it_was_remembered_is_in_the_history(table_sink: TableSink) -> None:
     table_sink.write(20)
-    table_sink.register()
-    table_sink.write(40)
     with table_sink.killed_at(5):  # after the commit, before the memory is written
         table_sink.register()
+    assert table_sink.memory() is None
     with table_sink.table().transaction() as transaction:
         transaction.remove_properties(PROPERTY)
-    error = error_of(lambda: table_sink.register(accepting(Acceptance.POSITION_MISSING)))
-    assert "is in the table already" in str(error)
+    table_sink.write(40)
+    assert isinstance(error_of(table_sink.register), TablePositionMissing)
+    table_sink.register(accepting(Acceptance.POSITION_MISSING))
+    expect_once(table_sink)
+
+
+def test_an_older_value_of_the_property_stops_although_nothing_was_remembered(table_sink: TableSink) -> None:
+    table_sink.write(20)
+    table_sink.register()
+    older = table_sink.table().properties[PROPERTY]
+    table_sink.write(40)
+    with table_sink.killed_at(5):
+        table_sink.register()
+    newer = table_sink.table().properties[PROPERTY]
+    table_sink.iceberg.commit_table(table_sink.table(), (), (SetPropertiesUpdate(updates={PROPERTY: older}),))
+    table_sink.write(60)
+    error = error_of(lambda: table_sink.register(accepting(*Acceptance)))
+    assert isinstance(error, TablePositionLower)
+    assert str(error).endswith(f"Set it to {newer}")
+    table_sink.iceberg.commit_table(table_sink.table(), (), (SetPropertiesUpdate(updates={PROPERTY: newer}),))
+    table_sink.register(CONTINUE)
     expect_once(table_sink)
 
 
