@@ -133,6 +133,9 @@ lock: setup ## requirements.lock from pyproject.toml, and the images' parts of i
 		--custom-compile-command "make lock" - -o container/build.lock
 	echo uv | uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate \
 		--custom-compile-command "make lock" - -o tools/uv.lock
+	for name in duckdb duckdb-extension-iceberg duckdb-extension-httpfs duckdb-extension-avro; do echo "$$name==1.5.5"; done \
+		| uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate \
+		--custom-compile-command "make lock" - -o tools/iceberg_reader.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade --no-annotate --extra docs \
 		--custom-compile-command "make lock" pyproject.toml -o tools/docs.lock
 	@$(SETUP)

@@ -47,6 +47,9 @@ _MODULES: Final = {
 }
 """The commands with another module than `sink_job.cli.<name>`, and the pip extra with their dependencies."""
 
+_OF_TABLES: Final = ("pyiceberg", "sqlalchemy")
+"""Packages of the extra `tables`."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command in `argv` (default: the arguments of this process) and returns its exit code."""
@@ -106,6 +109,8 @@ def _explained(error: Exception, command: str | None) -> Exception:
     """The error; for a missing package, a ConfigurationError with the command to install it."""
     if isinstance(error, ModuleNotFoundError) and not (error.name or "sink_job").startswith("sink_job"):
         extra = _MODULES[command][1] if command in _MODULES else "job"
+        if error.name in _OF_TABLES:  # verify --table
+            extra = "job,tables"
         return ConfigurationError(f"the package {error.name} is not installed: pip install 's3sink[{extra}]'")
     return error
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sink_job.api.errors import InvalidSpec
 from sink_job.cli.common import OUTPUT_HELP, add_removed_before, add_sink, read_sink, secret_dirs
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--deep", action="store_true", help="read the objects and compare each record with Kafka, if it still exists"
     )
+    parser.add_argument(
+        "--table",
+        action="store_true",
+        help="compare the tables of spec.tables with the ledger, by metadata alone, instead of the objects with Kafka",
+    )
     add_removed_before(parser)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help=OUTPUT_HELP)
 
@@ -69,6 +75,15 @@ def run(args: argparse.Namespace) -> int:
     """Prints the results and findings; returns 0, or the exit code of the findings."""
     sink = read_sink(args.manifest)
     secrets = secret_dirs(args, sink)
+
+    if args.table:
+        if args.deep or args.removed_before is not None:
+            raise InvalidSpec(["--table cannot be combined with --deep and --removed-before: it reads no objects"])
+        from sink_job.cli.register import audit
+        from sink_job.driver import logs
+
+        logs.set_up("text")
+        return audit.run(args, sink, secrets)
 
     from sink_job.cli import verify_output
 

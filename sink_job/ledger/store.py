@@ -10,6 +10,7 @@
     schemas/<topic>/…               copies of a registry's schemas (`sink_job.ledger.schemas.schema_store`)
     object-schemas/<id>.json        the schemas that records are projected to (`sink_job.ledger.schemas.object_schemas`)
     field-ids/<topic>/<id>.json     the field ids of Parquet (`sink_job.ledger.schemas.field_ids`)
+    tables/<table>.json             what the last registration left in a table (`sink_job.tables.memory`)
 The content of a record does not change between attempts: a 412 response and a record with this process's attempt id
 mean that the response to the first attempt was lost.
 """

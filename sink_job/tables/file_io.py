@@ -52,7 +52,7 @@ def clients_like(settings: S3Settings) -> ClientOf:
 
     def client_of(bucket: str) -> S3Client:
         is_own = bucket == settings.bucket
-        return connect(settings if is_own else replace(settings, bucket=bucket, every_request=()))
+        return connect(settings if is_own else replace(settings, bucket=bucket, every_request=(), ledger=None))
 
     return client_of
 

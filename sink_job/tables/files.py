@@ -6,22 +6,24 @@ the ledger. Bounds of a column are written only if each row group has them: read
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow.parquet as pq
+from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.io.pyarrow import MetricModeTypes, StatisticsCollector, StatsAggregator, compute_statistics_plan
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
+from pyiceberg.types import IcebergType, PrimitiveType
 
 from sink_job.api.errors import TableNotRegistered
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import NotFound, S3Client
 from sink_job.tables.parquet_schema import ParquetColumns, columns_of
-from sink_job.tables.schema_union import retyped, scalar_types
-from sink_job.verify.parquet_footers import InvalidFooter, footer_of
+from sink_job.tables.schema_union import scalar_types
+from sink_job.verify.parquet_footers import InvalidFooter, footer_of, is_parquet
 
 _COUNTED: Final = (MetricModeTypes.NONE, MetricModeTypes.COUNTS)
 """Modes without bounds."""
@@ -29,59 +31,132 @@ _COUNTED: Final = (MetricModeTypes.NONE, MetricModeTypes.COUNTS)
 
 @dataclass(frozen=True)
 class ObjectFooter:
-    """The footer of an object and its columns."""
+    """What a table needs of an object. `fields` are those of its entry in a manifest; bounds have the types of the
+    object's columns."""
 
     object: ClosedObject
-    metadata: pq.FileMetaData
     columns: ParquetColumns
+    fields: Mapping[str, Any]
 
 
-def read_footer(s3: S3Client, o: ClosedObject) -> ObjectFooter:
-    """The footer of `o`. Raises TableNotRegistered if the object does not exist or is not as the ledger says,
-    TableIncompatible for columns that no table can have, and the errors of the store."""
-    where = f"s3://{s3.bucket}/{o.key}"
-    try:
-        metadata = footer_of(s3, o)
-    except NotFound:
-        raise TableNotRegistered(
-            f"{where} does not exist any more, or is shorter than the ledger says, and is not in the table yet. "
-            "Restore it (s3sink repair), then register again"
-        ) from None
-    except InvalidFooter as error:
-        raise TableNotRegistered(f"{where} is not as the ledger says: {error}. s3sink verify says more") from None
-    if metadata.num_rows != o.offsets.count:
-        raise TableNotRegistered(
-            f"{where} has {metadata.num_rows:,} records, and the ledger says {o.offsets.count:,}. "
-            "s3sink verify says more"
+@dataclass(frozen=True)
+class _KnownColumns:
+    """Columns that objects share, and what is collected of each."""
+
+    schema: pq.ParquetSchema
+    columns: ParquetColumns
+    plan: Mapping[int, StatisticsCollector]
+
+
+class FooterReader:
+    """Reads the footers of objects for a table with these properties. Parsed footers and columns are large: objects
+    share their columns, and no footer is kept. Thread-safe."""
+
+    def __init__(self, s3: S3Client, properties: Mapping[str, str]) -> None:
+        self._s3 = s3
+        self._properties = dict(properties)
+        self._known: dict[str, list[_KnownColumns]] = {}
+
+    def read(self, o: ClosedObject) -> ObjectFooter:
+        """The footer of `o`. Raises TableNotRegistered if the object does not exist or is not as the ledger says,
+        TableIncompatible for columns that no table can have, and the errors of the store."""
+        where = f"s3://{self._s3.bucket}/{o.key}"
+        metadata = self._metadata(o, where)
+        known = self._columns(metadata, where)
+        leaves = enumerate(known.columns.leaves)
+        statistics = [_ColumnStatistics(metadata, number, known.plan[field]) for number, field in leaves]
+        groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+        fields = {
+            "file_path": object_url(self._s3.bucket, o.key),
+            "record_count": o.offsets.count,
+            "file_size_in_bytes": o.bytes,
+            "column_sizes": {each.field: each.size for each in statistics},
+            "value_counts": {each.field: each.values for each in statistics},
+            "null_value_counts": {each.field: each.nulls for each in statistics if each.nulls is not None},
+            "lower_bounds": {each.field: each.lower for each in statistics if each.lower is not None},
+            "upper_bounds": {each.field: each.upper for each in statistics if each.upper is not None},
+            "split_offsets": sorted(_start(group.column(0)) for group in groups),
+        }
+        return ObjectFooter(o, known.columns, fields)
+
+    def _metadata(self, o: ClosedObject, where: str) -> pq.FileMetaData:
+        if not is_parquet(o):
+            raise TableNotRegistered(
+                f"{where} is not a Parquet object: the sink had another format.output when it wrote it. Such a sink "
+                "cannot be registered from its beginning"
+            )
+        try:
+            metadata = footer_of(self._s3, o)
+        except NotFound:
+            raise TableNotRegistered(
+                f"{where} does not exist any more, or is shorter than the ledger says, and is not in the table yet. "
+                "Restore it (s3sink repair), then register again"
+            ) from None
+        except InvalidFooter as error:
+            raise TableNotRegistered(f"{where} is not as the ledger says: {error}. s3sink verify says more") from None
+        if metadata.num_rows != o.offsets.count:
+            raise TableNotRegistered(
+                f"{where} has {metadata.num_rows:,} records, and the ledger says {o.offsets.count:,}. "
+                "s3sink verify says more"
+            )
+        return metadata
+
+    def _columns(self, metadata: pq.FileMetaData, where: str) -> _KnownColumns:
+        """The columns of a footer: those of another object if they are equal."""
+        key = metadata.schema.to_arrow_schema().to_string(show_field_metadata=True, truncate_metadata=False)
+        for each in self._known.get(key, ()):
+            if each.schema.equals(metadata.schema):
+                return each
+        columns = columns_of(metadata, where)
+        found = _KnownColumns(metadata.schema, columns, compute_statistics_plan(columns.schema, self._properties))
+        self._known.setdefault(key, []).append(found)
+        return found
+
+
+class DataFiles:
+    """Makes the entries of objects in a manifest of an unpartitioned table with these columns."""
+
+    def __init__(self, table: Schema) -> None:
+        self._types = scalar_types(table)
+        self._wider: dict[int, Mapping[int, tuple[IcebergType, IcebergType]]] = {}
+
+    def file(self, footer: ObjectFooter) -> DataFile:
+        """The entry of an object. Its bounds have the types of the table."""
+        bounds = {name: self._widened(footer, footer.fields[name]) for name in ("lower_bounds", "upper_bounds")}
+        return DataFile.from_args(
+            **{**footer.fields, **bounds},
+            content=DataFileContent.DATA,
+            file_format=FileFormat.PARQUET,
+            partition=Record(),
+            nan_value_counts={},
+            key_metadata=None,
+            equality_ids=None,
+            sort_order_id=None,
         )
-    return ObjectFooter(o, metadata, columns_of(metadata, where))
+
+    def _widened(self, footer: ObjectFooter, bounds: Mapping[int, bytes]) -> Mapping[int, bytes]:
+        wider = self._wider_columns(footer.columns)
+        if not wider:
+            return bounds
+        return {field: _recoded(value, *wider[field]) if field in wider else value for field, value in bounds.items()}
+
+    def _wider_columns(self, columns: ParquetColumns) -> Mapping[int, tuple[IcebergType, IcebergType]]:
+        """The types of the columns that the table has with a wider one, and these."""
+        found = self._wider.get(id(columns))
+        if found is None:
+            own = scalar_types(columns.schema)
+            found = {
+                field: (kind, self._types[field]) for field, kind in own.items() if self._types.get(field, kind) != kind
+            }
+            self._wider[id(columns)] = found
+        return found
 
 
-def data_file(bucket: str, footer: ObjectFooter, table: Schema, properties: dict[str, str]) -> DataFile:
-    """The entry of an object in a manifest of an unpartitioned table with these columns and properties."""
-    columns = Schema(*retyped(footer.columns.schema.fields, scalar_types(table)))
-    plan = compute_statistics_plan(columns, properties)
-    leaves = enumerate(footer.columns.leaves)
-    found = [_ColumnStatistics(footer.metadata, number, plan[field]) for number, field in leaves]
-    groups = (footer.metadata.row_group(number) for number in range(footer.metadata.num_row_groups))
-    return DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=object_url(bucket, footer.object.key),
-        file_format=FileFormat.PARQUET,
-        partition=Record(),
-        record_count=footer.object.offsets.count,
-        file_size_in_bytes=footer.object.bytes,
-        column_sizes={each.field: each.size for each in found},
-        value_counts={each.field: each.values for each in found},
-        null_value_counts={each.field: each.nulls for each in found if each.nulls is not None},
-        nan_value_counts={},
-        lower_bounds={each.field: each.lower for each in found if each.lower is not None},
-        upper_bounds={each.field: each.upper for each in found if each.upper is not None},
-        key_metadata=None,
-        split_offsets=sorted(_start(group.column(0)) for group in groups),
-        equality_ids=None,
-        sort_order_id=None,
-    )
+def _recoded(value: bytes, own: IcebergType, table: IcebergType) -> bytes:
+    """A bound with the type of the table."""
+    assert isinstance(own, PrimitiveType), "bounds are of columns without fields of their own"
+    assert isinstance(table, PrimitiveType), "a scalar type becomes a wider scalar type"
+    return to_bytes(table, from_bytes(own, value))
 
 
 def object_url(bucket: str, key: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from sink_job.api.errors import InvalidSpec
@@ -31,10 +31,8 @@ def table_names(pattern: str, topics: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def chosen_tables(names: Mapping[str, str], chosen: Collection[str]) -> dict[str, str]:
-    """The topics and tables of `names` whose table is one of `chosen`; all if it is empty. Raises InvalidSpec for a
-    table that no topic has."""
-    if unknown := sorted(set(chosen) - set(names.values())):
-        known = ", ".join(sorted(names.values())[:10]) or "none, as nothing was published yet"
+def check_chosen(names: Collection[str], chosen: Collection[str]) -> None:
+    """Raises InvalidSpec for a chosen table that is not one of `names`."""
+    if unknown := sorted(set(chosen) - set(names)):
+        known = ", ".join(sorted(names)[:10]) or "none, as nothing was published yet"
         raise InvalidSpec([f"--table {unknown[0]} is no table of this sink. Its tables: {known}"])
-    return {topic: name for topic, name in names.items() if not chosen or name in chosen}

@@ -25,7 +25,7 @@ from sink_job.ledger.state import ClosedObject
 from sink_job.tables.memory import Memory
 from sink_job.tables.position import TablePosition, as_text, position_in, position_property
 
-MAX_OBJECTS: Final = 10_000
+MAX_OBJECTS: Final = 5_000
 """Maximum number of objects of a commit, unless one record of the ledger acknowledges more."""
 MAIN: Final = "main"
 

@@ -25,7 +25,7 @@ from sink_job.s3 import S3Client
 from sink_job.tables import plan
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown, TableCatalog
 from sink_job.tables.commit import TableChange, commit, with_schema
-from sink_job.tables.files import ObjectFooter, data_file, object_url, read_footer
+from sink_job.tables.files import DataFiles, FooterReader, ObjectFooter, object_url
 from sink_job.tables.memory import Memory, StoredMemory
 from sink_job.tables.plan import Acceptance, Batch, LedgerView, Request
 from sink_job.tables.position import TablePosition, position_in
@@ -91,6 +91,7 @@ class Registration:
     def __init__(self, s3: S3Client, root: str, catalog: TableCatalog, target: TopicTable) -> None:
         """`root` is the ledger's prefix and ends with `/`."""
         self._s3 = s3
+        self._root = root
         self._catalog = catalog
         self._target = target
         self._memory = StoredMemory(s3, root, target.name)
@@ -114,9 +115,9 @@ class Registration:
             if dry_run:
                 return self._added(outcome, prepared, created=table is None)
             loaded = table if table is not None else self._staged(prepared.schema)
-            plan.check_location(loaded.location(), self._s3.bucket, self._target.prefixes)
+            self._check_location(loaded)
             try:
-                position = commit(self._catalog, loaded, self._change(loaded, prepared))
+                position = commit(self._catalog, loaded, self._change(prepared))
             except (CommitRejected, CommitUnknown) as error:
                 failed += 1
                 self._failed(error, failed)
@@ -135,32 +136,36 @@ class Registration:
         """Reads the footers, and checks that the table can have the objects."""
         if table is not None:
             plan.check_layout(table.metadata)
-            plan.check_location(table.location(), self._s3.bucket, self._target.prefixes)
+            self._check_location(table)
+        reader = FooterReader(self._s3, PROPERTIES if table is None else table.properties)
         with pool(READERS, "s3sink-footers") as readers:
-            footers = [*readers.map(lambda o: read_footer(self._s3, o), batch.objects)]
+            footers = [*readers.map(reader.read, batch.objects)]
         found = Schema() if table is None else table.schema()
         known = found.field_ids
         dropped = () if table is None else plan.dropped_columns(table.metadata)
-        seen = []
-        for footer in footers:
-            if footer.columns.schema.fields not in seen:  # few: objects of a topic rarely differ
-                seen.append(footer.columns.schema.fields)
-                found = union(found, footer.columns.schema, dropped, object_url(self._s3.bucket, footer.object.key))
+        for footer in {id(each.columns): each for each in footers}.values():
+            found = union(found, footer.columns.schema, dropped, object_url(self._s3.bucket, footer.object.key))
         added = tuple(each.name for each in found.fields if each.field_id not in known)
         return _Prepared(batch, footers, found, added)
+
+    def _check_location(self, table: Table) -> None:
+        """The table is neither among the objects nor in the folder of the ledger, which may be in another bucket."""
+        plan.check_location(table.location(), self._s3.bucket, self._target.prefixes)
+        bucket, _, folder = self._s3.url_of(self._root).removeprefix("s3://").partition("/")
+        plan.check_location(table.location(), bucket, [folder])
 
     def _staged(self, schema: Schema) -> StagedTable:
         return with_schema(self._catalog.stage(self._target.name, PROPERTIES), schema)
 
-    def _change(self, table: Table, prepared: _Prepared) -> TableChange:
-        ledger, bucket = self._target.ledger, self._s3.bucket
+    def _change(self, prepared: _Prepared) -> TableChange:
+        ledger, files = self._target.ledger, DataFiles(prepared.schema)
         return TableChange(
             sink_id=ledger.sink_id,
             ledger=ledger.identity,
             generation=generation_of(prepared.batch.record, ledger.resets),
             record=prepared.batch.record,
             schema=prepared.schema,
-            files=[data_file(bucket, each, prepared.schema, table.properties) for each in prepared.footers],
+            files=[files.file(each) for each in prepared.footers],
             summary={f"s3sink.{ledger.sink_id}.offsets": json.dumps(_ends(prepared.batch.objects))},
         )
 

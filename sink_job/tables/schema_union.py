@@ -6,7 +6,7 @@ dropped or renamed stays so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from pyiceberg.schema import Schema
@@ -42,29 +42,9 @@ def union(table: Schema, added: Schema, dropped: Collection[int], where: str) ->
     return found
 
 
-def retyped(fields: Iterable[NestedField], types: Mapping[int, IcebergType]) -> list[NestedField]:
-    """The fields with the scalar types of `types`, by id: bounds of a file are written with the type of the table."""
-    return [_retyped(each, types) for each in fields]
-
-
 def scalar_types(schema: Schema) -> dict[int, IcebergType]:
     """The types of all columns that are neither structs nor lists nor maps, by id."""
     return {number: schema.find_type(number) for number in schema.field_ids if schema.find_type(number).is_primitive}
-
-
-def _retyped(field: NestedField, types: Mapping[int, IcebergType]) -> NestedField:
-    kind = field.field_type
-    if isinstance(kind, StructType):
-        changed: IcebergType = StructType(*retyped(kind.fields, types))
-    elif isinstance(kind, ListType):
-        element = _retyped(kind.element_field, types)
-        changed = ListType(element.field_id, element.field_type, element_required=False)
-    elif isinstance(kind, MapType):
-        key, value = _retyped(kind.key_field, types), _retyped(kind.value_field, types)
-        changed = MapType(key.field_id, key.field_type, value.field_id, value.field_type, value_required=False)
-    else:
-        changed = types.get(field.field_id, kind)
-    return NestedField(field.field_id, field.name, changed, required=False)
 
 
 class _Union:

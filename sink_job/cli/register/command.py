@@ -12,7 +12,6 @@ from sink_job.api.errors import InvalidSpec, SinkError
 from sink_job.cli.common import add_output, add_sink, failure_message, read_sink, report_failure, secret_dirs
 
 if TYPE_CHECKING:
-    from sink_job.api.sections.tables_section import TableSpec
     from sink_job.api.spec import Sink
     from sink_job.tables.plan import Request
     from sink_job.tables.registration import RegistrationOutcome
@@ -106,39 +105,16 @@ def _registered(
     sink: Sink, secrets: Mapping[str, Path], request: Request, args: argparse.Namespace
 ) -> Iterator[tuple[RegistrationOutcome, SinkError | None]]:
     """The outcome of each table, and its error."""
-    from sink_job.ledger.ownership import ledger_root
-    from sink_job.ledger.store import Ledger
-    from sink_job.s3 import S3Settings, connect
-    from sink_job.tables.catalogs import open_catalog
-    from sink_job.tables.file_io import clients_like
-    from sink_job.tables.ledger_reader import read_ledger
-    from sink_job.tables.names import chosen_tables, table_names
+    from sink_job.cli.register.targets import open_tables
     from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
 
-    settings = S3Settings.of(sink.spec, secrets)
-    clients = clients_like(settings)
-    s3 = connect(settings)
-    s3.check_access()
-    root = ledger_root(sink.spec.s3.topics_dir, sink.sink_id)
-    view, objects = read_ledger(Ledger(s3, root, "register"), sink.sink_id)
-    names = [(spec, table_names(spec.name, objects)) for spec in sink.spec.tables]
-    chosen_tables({name: name for _, of_topics in names for name in of_topics.values()}, args.tables)  # unknown ones
-    for spec, of_topics in names:
-        mine = {topic: name for topic, name in of_topics.items() if not args.tables or name in args.tables}
-        catalog = open_catalog(spec.catalog, clients) if mine else None
-        for topic, name in mine.items():
-            target = TopicTable(name, topic, objects[topic], view, _prefixes(sink, spec), time.sleep)
-            assert catalog is not None
-            try:
-                yield Registration(s3, root, catalog, target).run(request, dry_run=args.dry_run), None
-            except SinkError as error:
-                yield RegistrationOutcome(name, topic), error
-
-
-def _prefixes(sink: Sink, spec: TableSpec) -> list[str]:
-    """The prefixes of all keys that the sink writes."""
-    topics_dir, rejected = sink.spec.s3.topics_dir, sink.spec.errors.dead_letters.prefix
-    return [f"{topics_dir}/" if topics_dir else "", *([] if rejected is None else [f"{rejected}/"])]
+    opened = open_tables(sink, secrets)
+    for catalog, name, topic in opened.tables(args.tables):
+        target = TopicTable(name, topic, opened.objects[topic], opened.view, opened.prefixes, time.sleep)
+        try:
+            yield Registration(opened.s3, opened.root, catalog, target).run(request, dry_run=args.dry_run), None
+        except SinkError as error:
+            yield RegistrationOutcome(name, topic), error
 
 
 def _named(error: SinkError, table: str) -> SinkError:

@@ -15,7 +15,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, PrimitiveType
 
 from sink_job.api.errors import TableNotRegistered
-from sink_job.tables.files import data_file, object_url, read_footer
+from sink_job.ledger.state import ClosedObject
+from sink_job.s3 import S3Client
+from sink_job.tables.files import DataFiles, FooterReader, ObjectFooter, object_url
 from tests.support.memory_s3 import MemoryS3
 from tests.unit.tables.parquet_objects import column, listed, parquet
 
@@ -31,11 +33,15 @@ def stored(content: bytes, count: int, key: str = "topics/a.parquet", *, size: i
     return client, o
 
 
+def read_footer(s3: S3Client, o: ClosedObject) -> ObjectFooter:
+    return FooterReader(s3, {}).read(o)
+
+
 def bounds(kind: pa.DataType, values: list[Any], **options: Any) -> tuple[Any, Any]:
     """The bounds of a column with these values."""
     content = parquet([column(1, "a", kind)], {"a": values}, **options)
     footer = read_footer(*stored(content, len(values)))
-    file = data_file("archive", footer, footer.columns.schema, {})
+    file = DataFiles(footer.columns.schema).file(footer)
     (field,) = footer.columns.schema.fields
     assert isinstance(field.field_type, PrimitiveType)
     kind_of_table = field.field_type
@@ -90,21 +96,21 @@ def test_a_column_without_statistics_in_a_row_group_has_no_bounds() -> None:
 def test_a_column_of_nulls_has_no_bounds_and_its_number_of_nulls() -> None:
     content = parquet([column(1, "a", pa.int32())], {"a": [None, None]})
     footer = read_footer(*stored(content, 2))
-    file = data_file("archive", footer, footer.columns.schema, {})
+    file = DataFiles(footer.columns.schema).file(footer)
     assert (file.lower_bounds, file.null_value_counts, file.value_counts) == ({}, {1: 2}, {1: 2})
 
 
 def test_bounds_of_a_narrow_column_have_the_type_of_the_table() -> None:
     content = parquet([column(1, "a", pa.int32())], {"a": [5]})
     footer = read_footer(*stored(content, 1))
-    file = data_file("archive", footer, Schema(NestedField(1, "a", LongType(), required=False)), {})
+    file = DataFiles(Schema(NestedField(1, "a", LongType(), required=False))).file(footer)
     assert file.lower_bounds == {1: (5).to_bytes(8, "little")}
 
 
 def test_a_file_has_the_size_records_and_row_groups_of_the_object() -> None:
     content = parquet([column(1, "a", pa.int64())], {"a": list(range(100))}, row_group=40)
     footer = read_footer(*stored(content, 100))
-    file = data_file("archive", footer, footer.columns.schema, {})
+    file = DataFiles(footer.columns.schema).file(footer)
     assert (file.record_count, file.file_size_in_bytes) == (100, len(content))
     assert file.file_path == "s3://archive/topics/a.parquet"
     offsets = file.split_offsets
@@ -135,6 +141,34 @@ def test_an_object_that_does_not_exist_is_named() -> None:
     s3.delete([o.key])
     with pytest.raises(TableNotRegistered, match=r"topics/a\.parquet does not exist any more"):
         read_footer(s3, o)
+
+
+def test_an_object_of_another_format_is_named() -> None:
+    with pytest.raises(TableNotRegistered, match=r"topics/a\.json is not a Parquet object"):
+        read_footer(*stored(b"{}", 1, "topics/a.json"))
+
+
+def test_objects_share_their_columns() -> None:
+    """Parsed footers and columns of many objects take much memory."""
+    s3 = MemoryS3()
+    client: Any = s3
+    reader = FooterReader(client, {})
+    contents = [
+        parquet([column(1, name, kind)], {name: [None]})
+        for name, kind in (
+            ("a", pa.int32()),
+            ("a", pa.int32()),
+            ("a", pa.binary(16)),
+            ("a", pa.uuid()),
+            ("b", pa.int32()),
+        )
+    ]
+    found = []
+    for number, content in enumerate(contents):
+        s3.put(f"{number}.parquet", content)
+        found.append(reader.read(listed(f"{number}.parquet", content, 1)).columns)
+    assert found[0] is found[1]
+    assert len({id(each) for each in found}) == 4
 
 
 @pytest.mark.parametrize("key", ["a?b", "a#b"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from threading import Barrier, Thread
 
 import pytest
@@ -247,6 +248,18 @@ def test_commits_of_other_writers_between_are_kept(table_sink: TableSink) -> Non
     assert others[0].metadata.current_snapshot_id in ids
 
 
+def test_expired_snapshots_change_nothing(table_sink: TableSink) -> None:
+    for records in (20, 40, 60):
+        table_sink.write(records)
+        table_sink.register()
+    expiry = table_sink.table().maintenance.expire_snapshots().older_than(datetime.now() + timedelta(days=1))
+    expiry.commit()
+    assert len(table_sink.table().snapshots()) == 1
+    table_sink.write(80)
+    table_sink.register(CONTINUE)
+    expect_once(table_sink)
+
+
 # -- changes of the table by others ----------------------------------------------------------------------------------
 
 
@@ -402,3 +415,12 @@ def test_a_table_with_other_field_ids_is_rejected(table_sink: TableSink) -> None
     error = error_of(lambda: table_sink.register(accepting(Acceptance.REPLACED, from_beginning=True)))
     assert isinstance(error, TableIncompatible)
     assert "column" in str(error)
+
+
+def test_a_table_in_the_folder_of_a_ledger_in_another_bucket_is_rejected(
+    table_sink: TableSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table_sink.write(20)
+    monkeypatch.setattr(table_sink.s3, "url_of", lambda key: f"s3://lake/{key}")
+    table_sink.iceberg.create_namespace("lake", {"location": f"s3://lake/{table_sink.root}lake"})
+    assert isinstance(error_of(table_sink.register), TableIncompatible)

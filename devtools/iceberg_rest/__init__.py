@@ -1,0 +1,1 @@
+"""Apache Iceberg's own REST server for tests: a catalog that is not PyIceberg's."""

@@ -1,0 +1,69 @@
+"""The tables of a manifest, and what commands about them read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sink_job.api.spec import Sink
+from sink_job.ledger.first_claim.ledger_place import ledger_root
+from sink_job.ledger.state import ClosedObject
+from sink_job.ledger.store import Ledger
+from sink_job.s3 import S3Client, S3Settings
+from sink_job.tables.catalogs import TableCatalog, open_catalog
+from sink_job.tables.file_io import clients_like
+from sink_job.tables.ledger_reader import read_ledger
+from sink_job.tables.names import check_chosen, table_names
+from sink_job.tables.plan import LedgerView
+
+
+@dataclass(frozen=True)
+class SinkTables:
+    """A sink with tables. `view` and `objects` (by topic) are those of the ledger when it was opened."""
+
+    sink: Sink
+    settings: S3Settings
+    s3: S3Client
+    view: LedgerView
+    objects: Mapping[str, Sequence[ClosedObject]]
+
+    @property
+    def root(self) -> str:
+        """The prefix of the ledger."""
+        return ledger_root(self.s3, self.sink.spec.s3.topics_dir, self.sink.sink_id)
+
+    @property
+    def prefixes(self) -> list[str]:
+        """The prefixes of all keys that the sink writes."""
+        topics_dir, rejected = self.sink.spec.s3.topics_dir, self.sink.spec.errors.dead_letters.prefix
+        return [f"{topics_dir}/" if topics_dir else "", *([] if rejected is None else [f"{rejected}/"])]
+
+    def read(self) -> tuple[LedgerView, Mapping[str, Sequence[ClosedObject]]]:
+        """Reads the ledger."""
+        return read_ledger(Ledger(self.s3, self.root, "register"), self.sink.sink_id)
+
+    def tables(self, chosen: Collection[str]) -> Iterator[tuple[TableCatalog, str, str]]:
+        """The catalog, the name and the topic of each table, or of those that are chosen. Raises InvalidSpec for two
+        topics with one table and for an unknown table, before it opens the first catalog."""
+        clients = clients_like(self.settings)
+        names = [(spec, table_names(spec.name, self.objects)) for spec in self.sink.spec.tables]
+        check_chosen({name for _, of_topics in names for name in of_topics.values()}, chosen)
+        for spec, of_topics in names:
+            mine = {topic: name for topic, name in of_topics.items() if not chosen or name in chosen}
+            catalog = open_catalog(spec.catalog, clients) if mine else None
+            for topic, name in mine.items():
+                assert catalog is not None
+                yield catalog, name, topic
+
+
+def open_tables(sink: Sink, secrets: Mapping[str, Path], *, reads_only: bool = False) -> SinkTables:
+    """Connects to the bucket and reads the ledger. Raises ConfigurationError and the errors of the store."""
+    from sink_job.s3 import connect  # here, as in other commands: tests replace it
+
+    settings = S3Settings.of(sink.spec, secrets, reads_only=reads_only)
+    s3 = connect(settings)
+    s3.check_access()
+    ledger = Ledger(s3, ledger_root(s3, sink.spec.s3.topics_dir, sink.sink_id), "register")
+    view, objects = read_ledger(ledger, sink.sink_id)
+    return SinkTables(sink, settings, s3, view, objects)

@@ -1,0 +1,136 @@
+"""Tables in Iceberg's own REST server: a catalog that is not PyIceberg's, with lost replies and delayed commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from devtools.iceberg_rest.server import iceberg_rest_server
+from devtools.s3 import S3Server
+from sink_job.api.errors import TableRolledBack, TransientError
+from sink_job.ledger.store import Ledger
+from sink_job.tables.catalogs import CommitRejected, CommitUnknown
+from sink_job.tables.ledger_reader import read_ledger
+from sink_job.tables.plan import Request
+from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
+from tests.support.lake import VALUES, LakeFixture, expected
+from tests.support.sink_fixture import SinkFixture
+from tests.support.table_sink import BEGIN, FaultyCatalog
+
+pytestmark = pytest.mark.data
+
+ROOT = "topics/_s3sink/default.log/"
+
+
+@pytest.fixture(scope="module")
+def rest(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of the server, for all tests of this file."""
+    bucket = f"lake-{uuid4().hex[:12]}"
+    s3.client().create_bucket(Bucket=bucket)
+    folder: Path = tmp_path_factory.mktemp("rest")
+    with iceberg_rest_server(folder, s3.endpoint, f"s3://{bucket}/tables") as url:
+        yield url
+
+
+class RestTable:
+    """A table of its own, with faults between the registration and the catalog."""
+
+    def __init__(self, lake: LakeFixture) -> None:
+        self.lake = lake
+        self.name = f"lake.t{uuid4().hex[:12]}"
+        self.catalog = FaultyCatalog(lake.catalog)
+
+    def register(self, request: Request = BEGIN) -> RegistrationOutcome:
+        s3 = self.lake.sink.s3
+        view, objects = read_ledger(Ledger(s3, ROOT, "register"), "default.log")
+        target = TopicTable(self.name, "log", objects["log"], view, ("topics/",), lambda seconds: None)
+        return Registration(s3, ROOT, self.catalog, target).run(request)
+
+    def rows(self) -> Any:
+        return self.lake.read(VALUES, self.name)
+
+
+@pytest.fixture
+def table(sink_fixture: SinkFixture, rest: str) -> RestTable:
+    """A table that does not exist yet, and a sink with 25 records."""
+    lake = LakeFixture(sink_fixture, rest)
+    lake.run(25, (2,))
+    return RestTable(lake)
+
+
+def records(count: int) -> list[list[Any]]:
+    return expected(count, lambda offset: 2)
+
+
+def test_the_rows_of_a_table_are_the_records_of_the_sink(sink_fixture: SinkFixture, rest: str) -> None:
+    lake = LakeFixture(sink_fixture, rest)
+    lake.run(25)
+    assert lake.register("--from-beginning") == 0
+    lake.run(60, (2,))
+    assert lake.register() == 0
+    assert lake.register() == 0
+    assert lake.read(VALUES) == expected(60, lambda offset: 1 if offset < 25 else 2)
+
+
+def test_a_commit_whose_reply_is_lost_adds_each_record_once(table: RestTable) -> None:
+    def lose() -> None:
+        table.catalog.after = lambda: None
+        raise CommitUnknown("the reply was lost")
+
+    for count in (25, 45):
+        table.lake.run(count, (2,))
+        table.catalog.after = lose
+        table.register()
+        assert table.rows() == records(count)
+    assert table.catalog.commits == 2
+
+
+def test_a_commit_that_lands_late_is_rejected(table: RestTable) -> None:
+    for count in (25, 45):
+        table.lake.run(count, (2,))
+        table.catalog.holds = True
+        with pytest.raises(TransientError):
+            table.register()
+        table.catalog.holds = False
+        table.register()
+        for land in table.catalog.held:
+            with pytest.raises(CommitRejected):
+                land()
+        table.catalog.held.clear()
+        assert table.rows() == records(count)
+
+
+def test_two_registrations_at_once_add_each_record_once(table: RestTable) -> None:
+    for count in (25, 45):
+        table.lake.run(count, (2,))
+        threads = [Thread(target=table.register) for _ in range(3)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert table.rows() == records(count)
+
+
+def test_a_rolled_back_table_stops_and_a_delayed_commit_on_it_has_no_effect(table: RestTable) -> None:
+    table.register()
+    table.lake.run(45, (2,))
+    table.catalog.holds = True
+    with pytest.raises(TransientError):
+        table.register()
+    table.catalog.holds = False
+    table.register()
+    loaded = table.catalog.load(table.name)
+    assert loaded is not None
+    with loaded.manage_snapshots() as snapshots:
+        snapshots.set_current_snapshot(loaded.history()[0].snapshot_id)
+    for land in table.catalog.held:
+        with pytest.raises((CommitRejected, CommitUnknown)):
+            land()
+    with pytest.raises(TableRolledBack):
+        table.register(Request())
+    assert table.rows() == records(25)

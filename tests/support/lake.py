@@ -1,0 +1,72 @@
+"""A sink on a real S3 server, and tables over its objects in a catalog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from devtools.iceberg_reader import read_table
+from devtools.s3 import s3_client
+from sink_job.api.enums import CatalogType
+from sink_job.api.sections.tables_section import CatalogSpec
+from sink_job.cli import main as cli
+from sink_job.coordinator.context import StopCondition
+from sink_job.tables.catalogs import open_catalog
+from sink_job.tables.file_io import clients_like
+from tests.support.sink_fixture import SinkFixture, manifest
+from tests.support.table_sink import FORMAT, parquet_log
+
+ALL: Final = StopCondition(until_caught_up=True, publish_open=True)
+VALUES: Final = "result = connection.execute('select \"offset\", kind, seats from t order by 1').fetchall()"
+"""The rows of a table."""
+
+
+class LakeFixture:
+    """A sink on a real S3 server, with tables in a catalog."""
+
+    def __init__(self, sink: SinkFixture, rest: str | None = None) -> None:
+        """`rest`: the URL of a REST catalog; None: a SQL catalog."""
+        self.sink = sink
+        if rest is None:
+            bucket = f"{sink.bucket}-lake"
+            s3_client(sink.endpoint).create_bucket(Bucket=bucket)
+            uri = f"sqlite:///{sink.folder}/catalog.db"
+            self.spec = CatalogSpec(type=CatalogType.SQL, uri=uri, warehouse=f"s3://{bucket}/tables")
+        else:
+            self.spec = CatalogSpec(type=CatalogType.REST, uri=rest)
+        self.catalog = open_catalog(self.spec, clients_like(sink.settings))
+        self.given: dict[str, Any] = {"flush_size": 10}
+
+    def run(self, records: int, ids: tuple[int, ...] = (1,), **given: Any) -> None:
+        self.sink.run(parquet_log(records, ids, **given), ALL, **self.given, spec={"format": FORMAT})
+
+    def reset(self, records: int, on_existing: str, to: str = "Earliest") -> None:
+        """`s3sink reset-offsets`, with `records` in the log."""
+        spec = {"format": FORMAT}
+        self.sink.reset(parquet_log(records), to, on_existing=on_existing, **self.given, spec=spec)
+
+    def register(self, *arguments: str, name: str = "lake.{topic}") -> int:
+        """`s3sink register`, for tables of this name."""
+        table = {"catalog": self.spec.model_dump(exclude_none=True), "name": name}
+        spec = {"format": FORMAT, "tables": [table]}
+        document = json.loads(manifest(self.sink.bucket, self.sink.endpoint, **self.given, spec=spec))
+        document["spec"]["s3"]["credentials"] = {"secret": "s3"}
+        path = self.sink.folder / "sink.yaml"
+        path.write_text(json.dumps(document))
+        secret = f"s3={self.sink.settings.credentials_dir}"
+        return cli.main(["register", str(path), "--secret", secret, *arguments])
+
+    def read(self, script: str, name: str = "lake.log") -> Any:
+        table = self.catalog.load(name)
+        assert table is not None
+        return read_table(self.sink.endpoint, table.metadata_location, script)
+
+
+def expected(records: int, ids_of: Callable[[int], int]) -> list[list[Any]]:
+    """The rows of `VALUES` that the table must have; `ids_of` is the schema id of an offset."""
+    rows = []
+    for offset in range(records):
+        item = parquet_log(records, (ids_of(offset),)).item(0, offset)
+        rows.append([offset, item["kind"], item.get("seats")])
+    return rows

@@ -1,0 +1,45 @@
+"""A sink in memory, and the commands on its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sink_job.api.parser import load_sink
+from sink_job.cli import main as cli
+from sink_job.tables import file_io
+from tests.support.memory_s3 import MemoryS3
+from tests.support.memory_sink import MemorySinkFixture
+from tests.support.sink_fixture import manifest
+from tests.support.table_sink import FORMAT, parquet_log
+
+
+class RegisteredSink:
+    """The sink, its manifest in `path`, and the bucket of the table's metadata."""
+
+    def __init__(self, fixture: MemorySinkFixture, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.fixture = fixture
+        self.path = folder / "tables.yaml"
+        self.folder = folder
+        self.lake = MemoryS3()
+        buckets: dict[str, Any] = {"archive": fixture.s3, "lake": self.lake}
+        monkeypatch.setattr(file_io, "connect", lambda settings: buckets[settings.bucket])
+        self.describe("lake.{topic}")
+
+    def describe(self, *names: str) -> None:
+        catalog = {"type": "Sql", "uri": f"sqlite:///{self.folder}/catalog.db", "warehouse": "s3://lake/tables"}
+        spec = {"format": FORMAT, "tables": [{"catalog": catalog, "name": name} for name in names]}
+        text = manifest("archive", "http://127.0.0.1:9", flush_size=10, spec=spec)
+        self.path.write_text(text)
+        self.fixture.sink = load_sink(text)
+
+    def write(self, records: int) -> None:
+        self.fixture.run(parquet_log(records))
+
+    def register(self, *arguments: str) -> int:
+        return cli.main(["register", str(self.path), *arguments])
+
+    def verify(self, *arguments: str) -> int:
+        return cli.main(["verify", str(self.path), "--table", *arguments])
