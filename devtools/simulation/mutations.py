@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import copy
 import gzip
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -21,7 +19,9 @@ from devtools.simulation.client import SimulatedS3
 from devtools.simulation.config import UNUSUAL
 from devtools.simulation.dead_letter_mutations import DEAD_LETTER_MUTATIONS, TOPIC_MUTATIONS
 from devtools.simulation.null_mutations import NULL_MUTATIONS
+from devtools.simulation.object_mutations import OBJECT_INCLUDE, OBJECT_MUTATIONS
 from devtools.simulation.previous_writer_mutations import PREVIOUS_WRITER_INCLUDE, PREVIOUS_WRITER_MUTATIONS
+from devtools.simulation.registry_mutations import REGISTRY_INCLUDE, REGISTRY_MUTATIONS
 from devtools.simulation.repair_mutations import REPAIR_INCLUDE, REPAIR_MUTATIONS
 from devtools.simulation.runner import FailedCase, new_cases, run_case
 from devtools.simulation.skip_mutations import SKIP_INCLUDE, SKIP_MUTATIONS
@@ -30,32 +30,18 @@ from devtools.simulation.transform_mutations import TRANSFORM_INCLUDE, TRANSFORM
 from devtools.simulation.two_buckets import PLACE_INCLUDE, PLACE_MUTATIONS
 from sink_job.api.errors import LedgerFenced
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.avro import container as avro_container
-from sink_job.connect import compatibility
-from sink_job.connect.field_ids import numbered
 from sink_job.coordinator.committer import Committer
 from sink_job.coordinator.round_clock import RoundClock
 from sink_job.coordinator.rounds import Rounds
 from sink_job.coordinator.topic_claims import TopicClaims
-from sink_job.formats import part_assembler
-from sink_job.formats.base import ObjectEncoder
-from sink_job.formats.part_assembler import NewBytes, PartAssembler
-from sink_job.formats.remainder import Remainder
 from sink_job.ledger import generations, orphan_cleanup, ownership, publisher, sequence, session, state
 from sink_job.ledger.handover import Handover
 from sink_job.ledger.open_uploads import open_uploads
 from sink_job.ledger.publisher import PublishOutcome, publish_all
-from sink_job.ledger.schemas import schema_store
-from sink_job.ledger.schemas.field_ids import LedgerFieldIds
-from sink_job.ledger.schemas.schema_store import SchemaEntry, SchemaStore
-from sink_job.ledger.schemas.schema_table import LedgerSchemas
 from sink_job.ledger.store import Ledger
-from sink_job.parquet.container import ParquetContainer
 from sink_job.s3 import S3Client
 from sink_job.s3.multipart import MultipartCalls
-from sink_job.writer import object_writer, row_selection
-from sink_job.writer.container_schemas import ContainerSchemas
-from sink_job.writer.row_slices import RowSelection
+from sink_job.writer import object_writer
 
 Patches = Sequence[AbstractContextManager[Any]]
 
@@ -210,39 +196,6 @@ def staging_of_others_removed() -> Patches:
     return [patch.object(orphan_cleanup, "is_expired", lambda name, epoch, recorded: True)]
 
 
-def object_schemas_not_kept() -> Patches:
-    """A task does not store the schema of an Avro or Parquet object that it opens."""
-    return [patch.object(ContainerSchemas, "keep", lambda self, topic, object_schemas: None)]
-
-
-def field_ids_by_schema() -> Patches:
-    """Field ids are numbers in the order of each schema, whatever the ledger has."""
-    return [patch.object(LedgerFieldIds, "find", lambda self, topic, paths: numbered(paths))]
-
-
-def sync_markers_differ() -> Patches:
-    """Each task writes other sync markers."""
-    numbers = itertools.count(1 << 100)
-    return [patch.object(avro_container, "sync_marker", lambda key: next(numbers).to_bytes(16, "big"))]
-
-
-def offsets_of_row_groups_forgotten() -> Patches:
-    """Each row group is encoded as the first of its object."""
-    original = ParquetContainer.block
-    return [patch.object(ParquetContainer, "block", lambda self, rows, position: original(self, rows, 4))]
-
-
-def row_groups_forgotten() -> Patches:
-    """The footer does not name the row groups of earlier rounds."""
-    original = PartAssembler.take_remainder
-
-    def take_remainder(self: PartAssembler) -> Remainder[NewBytes]:
-        left = original(self)
-        return replace(left, index=left.index._replace(keeps_staged=False))
-
-    return [patch.object(PartAssembler, "take_remainder", take_remainder)]
-
-
 def tagged_after_the_acknowledgement() -> Patches:
     """Objects get the tags with their offsets after the record that acknowledges them."""
     original, tag = Committer._acknowledge, SimulatedS3.tag_offsets
@@ -257,38 +210,6 @@ def tagged_after_the_acknowledgement() -> Patches:
         patch.object(SimulatedS3, "tag_offsets", lambda self, *given: None),
         patch.object(Committer, "_acknowledge", acknowledge),
     ]
-
-
-def parts_end_with_rows() -> Patches:
-    """With equalParts a part ends at the end of a row."""
-
-    def assembler(**given: Any) -> PartAssembler:
-        return PartAssembler(**{**given, "equal_parts": False})
-
-    return [patch.object(object_writer, "PartAssembler", assembler)]
-
-
-def bytes_behind_a_part_forgotten() -> Patches:
-    """With equalParts the bytes of a record behind the end of a part are lost."""
-    original = part_assembler._cut
-
-    def cut(*given: Any) -> Iterator[Any]:
-        *parts, _ = original(*given)
-        yield from (*parts, [])
-
-    return [patch.object(part_assembler, "_cut", cut)]
-
-
-def blocks_depend_on_tasks() -> Patches:
-    """Each task ends blocks at another size: the records are right, the bytes are not."""
-    original, sizes = ContainerSchemas.encoder, itertools.cycle((1, 150, 1 << 30))
-
-    def encoder(self: ContainerSchemas, key: str, topic: str, object_schema: str) -> ObjectEncoder:
-        changed = copy.copy(original(self, key, topic, object_schema))
-        changed.block_size = next(sizes)
-        return changed
-
-    return [patch.object(ContainerSchemas, "encoder", encoder)]
 
 
 class _WithoutAborts:
@@ -364,36 +285,6 @@ def clock_goes_back() -> Patches:
     return [patch.object(RoundClock, "advance", advance)]
 
 
-def schema_change_closes_nothing() -> Patches:
-    """In the modes that project, a record with another schema than the open object's does not close it."""
-    return [patch.object(compatibility, "closes", lambda *given: False)]
-
-
-def rebuilt_by_the_wrong_schema() -> Patches:
-    """A rebuild writes projected records under their own schema."""
-    return [patch.object(row_selection, "RowSelection", lambda schema, rows: RowSelection(None, rows))]
-
-
-def schema_not_copied() -> Patches:
-    """A schema is decoded with, but the ledger has no copy of it."""
-
-    def put(self: SchemaStore, key: str, entry: SchemaEntry) -> SchemaEntry:
-        LedgerSchemas._caches.setdefault(self._s3, {})[key] = entry.schema
-        return entry
-
-    return [patch.object(SchemaStore, "_put", put)]
-
-
-def changed_schema_accepted() -> Patches:
-    """Another schema of the registry for an id that the ledger knows is not reported."""
-    return [patch.object(schema_store, "is_same_schema", lambda one, other: True)]
-
-
-def changed_version_accepted() -> Patches:
-    """Another version of the registry for an id that the ledger knows is not reported."""
-    return [patch.object(SchemaStore, "_report_version", lambda self, *given, **named: None)]
-
-
 def ownership_not_checked_after_the_claim() -> Patches:
     """A driver does not check its ownership again after its claim."""
     return [patch.object(TopicClaims, "check_after_claim", lambda self, topics: None)]
@@ -439,26 +330,13 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         commits_without_generation,
         claims_are_dropped,
         staging_of_others_removed,
-        object_schemas_not_kept,
-        field_ids_by_schema,
-        sync_markers_differ,
-        offsets_of_row_groups_forgotten,
-        row_groups_forgotten,
-        blocks_depend_on_tasks,
         tagged_after_the_acknowledgement,
-        parts_end_with_rows,
-        bytes_behind_a_part_forgotten,
         repeated_completion_not_confirmed,
         inherited_completion_not_confirmed,
         unusable_upload_not_aborted,
         replaced_uploads_aborted_early,
         fenced_driver_aborts_all,
         clock_goes_back,
-        schema_change_closes_nothing,
-        rebuilt_by_the_wrong_schema,
-        schema_not_copied,
-        changed_schema_accepted,
-        changed_version_accepted,
         ownership_not_checked_after_the_claim,
         previous_ledger_not_fenced,
         hand_over_not_marked,
@@ -469,6 +347,8 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
     **SKIP_MUTATIONS,
     **NULL_MUTATIONS,
     **REPAIR_MUTATIONS,
+    **OBJECT_MUTATIONS,
+    **REGISTRY_MUTATIONS,
     **PREVIOUS_WRITER_MUTATIONS,
     **PLACE_MUTATIONS,
     **TRANSFORM_MUTATIONS,
@@ -478,6 +358,8 @@ INCLUDE = {
     **SKIP_INCLUDE,
     **TRANSFORM_INCLUDE,
     **REPAIR_INCLUDE,
+    **OBJECT_INCLUDE,
+    **REGISTRY_INCLUDE,
     **PREVIOUS_WRITER_INCLUDE,
     **PLACE_INCLUDE,
     **dict.fromkeys(DEAD_LETTER_MUTATIONS, ("dead-letters",)),
@@ -493,23 +375,13 @@ INCLUDE = {
     "commits_without_generation": ("reset",),
     "claims_are_dropped": ("slow-records",),
     "nulls_not_rebuilt": ("null-values", "containers", "lost-uploads"),
-    **dict.fromkeys(("object_schemas_not_kept", "sync_markers_differ", "row_groups_forgotten"), ("containers",)),
-    **dict.fromkeys(("offsets_of_row_groups_forgotten", "blocks_depend_on_tasks"), ("containers",)),
-    "field_ids_by_schema": ("containers", "edit"),
     "tagged_after_the_acknowledgement": ("offset-tags",),
-    "parts_end_with_rows": ("equal-parts",),
-    "bytes_behind_a_part_forgotten": ("equal-parts",),
     "repeated_completion_not_confirmed": ("torn-completion",),
     "inherited_completion_not_confirmed": ("torn-completion",),
     "unusable_upload_not_aborted": ("late-conflict", "eager-reader"),
     "replaced_uploads_aborted_early": ("lifecycle", "second-driver", "many-uploads"),
     "fenced_driver_aborts_all": ("second-driver",),
     "clock_goes_back": ("clock",),
-    "schema_change_closes_nothing": ("registry",),
-    "rebuilt_by_the_wrong_schema": ("registry", "lost-uploads"),
-    "schema_not_copied": ("registry",),
-    "changed_schema_accepted": ("registry", "lying-registry"),
-    "changed_version_accepted": ("registry", "lying-registry"),
     "staging_of_others_removed": ("second-driver", "sleep", "slow-records"),
     "ownership_not_checked_after_the_claim": ("take-over", "slow-records", "second-driver"),
     "previous_ledger_not_fenced": ("take-over", "other-ledger"),
