@@ -63,7 +63,8 @@ class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
     with another ledger; by partition, the first offset that is in no object of that sink. `former`: of a ledger; the
     owners before this one, in order. `ledger`: the URL of the owner's ledger, if it is in another place
     (`spec.s3.ledger`); of a topic below the topicsDir of an offset reset, the prefix of the owner's ledger in another
-    topicsDir."""
+    topicsDir. `objects`: of the file beside a ledger in another place; the URL that the ledger would have below the
+    topicsDir of its objects."""
 
     cluster: str
     namespace: str
@@ -74,6 +75,7 @@ class _OwnershipFile(msgspec.Struct, frozen=True, omit_defaults=True):
     continues_at: dict[int, int] = {}
     former: tuple[Owner, ...] = ()
     ledger: str = ""
+    objects: str = ""
 
     @property
     def owner(self) -> Owner:
@@ -161,6 +163,7 @@ def acquire(
             return claim
         if found is None or take_over:
             continue
+        _check_no_objects_of_another(s3, key, found, what)
         if found.owner.sink_id == owner.sink_id and found.ledger != ledger:
             raise ledger_place.other_ledger(s3, what, str(found.owner), found.ledger, ledger)
         if found.owner == owner and found.predecessor is None:
@@ -207,6 +210,7 @@ def _kept(s3: S3Client, key: str, claim: _OwnershipFile, what: str, topic: str |
         return claim
     if found is None:
         return claim
+    _check_no_objects_of_another(s3, key, found, what)
     if topic is None:
         return _OwnershipFile.of(claim.owner, former=found.owners, ledger=claim.ledger)
     same = (found.owner, found.ledger) == (claim.owner, claim.ledger)
@@ -354,7 +358,42 @@ def claim_ledger(
     """Claims the ledger at `root`. Returns its previous owners. Raises as `acquire`."""
     what, key = f"the ledger {s3.url_of(root)}", ledger_place.owner_file(s3, root)
     place = ledger_place.recorded(s3, root)
-    return acquire(s3, key, owner, what, take_over=take_over, succession=succession, ledger=place).former
+    if not place:
+        return acquire(s3, key, owner, what, take_over=take_over, succession=succession).former
+    home = s3.url_of(ledger_place.home_of(s3, root))
+    is_named = _names_objects(s3, root, home, what)
+    former = acquire(s3, key, owner, what, take_over=take_over, succession=succession, ledger=place).former
+    if not is_named:
+        _name_objects(s3, root, owner, home, what)
+    return former
+
+
+def _check_no_objects_of_another(s3: S3Client, key: str, found: _OwnershipFile, what: str) -> None:
+    """For a ledger without `spec.s3.ledger`: raises ConfigurationError if its file `key` is that of a sink with it."""
+    if found.objects:
+        raise ledger_place.other_objects(what, str(found.owner), found.objects, s3.url_of(key.rpartition("/")[0]))
+
+
+def _name_objects(s3: S3Client, root: str, owner: Owner, home: str, what: str) -> None:
+    """Writes beside a ledger in another place whose objects it has. It is the key of the ownership file of a sink
+    that has its ledger there without `spec.s3.ledger`."""
+    claim = msgspec.structs.replace(_OwnershipFile.of(owner, ledger=s3.url_of(root)), objects=home)
+    for _ in range(MAX_ACQUIRE_ATTEMPTS):
+        with contextlib.suppress(PreconditionFailed, Conflict):
+            s3.put(f"{root}owner.json", msgspec.json.encode(claim), only_if_absent=True)
+            return
+        if _names_objects(s3, root, home, what):
+            return
+    raise _not_written(s3, f"{root}owner.json")
+
+
+def _names_objects(s3: S3Client, root: str, home: str, what: str) -> bool:
+    """Whether the ledger at `root` names `home` as the place of its objects; False if it names none. Raises
+    ConfigurationError for another one: elements of prefix, bucket and topicsDir can be divided in several ways."""
+    found, _ = _read(s3, f"{root}owner.json", what)
+    if found is None or found.objects == home:
+        return found is not None
+    raise ledger_place.other_objects(what, str(found.owner), found.objects, home)
 
 
 def claim_topics(

@@ -327,7 +327,7 @@ class S3Spec(KeySettings):
     @property
     def ledger_front(self) -> str:
         """What the keys of ledger and staging begin with before topicsDir; empty if they are in the objects' bucket,
-        below topicsDir. It contains the objects' bucket, so that the ledgers of two buckets are never one."""
+        below topicsDir. It contains the objects' bucket, so that two buckets have different ledgers."""
         if self.ledger is None:
             return ""
         return f"{self.ledger.prefix}/{self.bucket}/" if self.ledger.prefix else f"{self.bucket}/"

@@ -63,6 +63,16 @@ def other_ledger(s3: S3Client, what: str, owner: str, ledger: str, own: str) -> 
     )
 
 
+def other_objects(what: str, owner: str, home: str, own: str) -> ConfigurationError:
+    """The error for a ledger with this sink's URL that has the objects of another sink. `home`, `own`: the URLs that
+    both ledgers would have without `spec.s3.ledger`; an empty `home`: the other sink does not set the field."""
+    objects = f"objects below {_parent(_parent(home))}" if home else "objects in that bucket (no spec.s3.ledger)"
+    return ConfigurationError(
+        f"{what} belongs to {owner} with {objects}, and the objects of this sink are below {_parent(_parent(own))}. "
+        "Nothing was written. Use another sinkId, or another spec.s3.ledger.prefix before the first start of the sink."
+    )
+
+
 def _is_url(ledger: str) -> bool:
     return ledger.startswith("s3://")
 

@@ -10,6 +10,7 @@ from sink_job.api.errors import ConfigurationError
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.ledger.first_claim import ledger_place
 from sink_job.ledger.generations import commit_metadata
+from sink_job.ledger.ownership import Owner, claim_ledger
 from sink_job.s3 import S3Client, S3Settings
 from tests.support.memory_s3 import MemoryS3, as_client
 from tests.unit.api.manifests import accepted
@@ -101,3 +102,44 @@ def test_offsets_of_a_ledger_that_was_elsewhere_name_its_place() -> None:
     other = commit_metadata(1, "s3://ledgers/a/b/archive/topics/_s3sink/sink/")
     with pytest.raises(ConfigurationError, match=r"spec\.s3\.ledger was bucket ledgers with prefix a/b and is not set"):
         ledger_place.check_no_other_ledger(URL, "group", {TP: other})
+
+
+OWNERS = {"a": Owner("cluster", "a", "sink", "sink"), "b": Owner("cluster", "b", "sink", "sink")}
+IN_ONE_PLACE = {
+    "a prefix that ends with the bucket": ("archive", "tenant", {"bucket": "ledgers", "prefix": "data"}),
+    "a bucket that is a prefix": ("data", "archive/tenant", {"bucket": "ledgers"}),
+    "no field": ("ledgers", "data/archive/tenant", None),
+}
+"""Bucket, topicsDir and s3.ledger of sinks whose ledger is at `data/archive/tenant/_s3sink/sink/` in `ledgers`."""
+
+
+def stored_in(buckets: dict[str, MemoryS3], place: str) -> tuple[S3Client, str]:
+    """A client of the objects' bucket of one of these sinks that has its files of ownership and its ledger in
+    `buckets`, and the root of the ledger."""
+    bucket, topics_dir, ledger = IN_ONE_PLACE[place]
+    given: dict[str, Any] = {"spec.s3.bucket": bucket, "spec.s3.topicsDir": topics_dir}
+    settings = S3Settings.of(accepted(given | ({} if ledger is None else {"spec.s3.ledger": ledger})).spec, {})
+    memory = MemoryS3()
+    memory.bucket, memory.settings = bucket, settings
+    memory.objects = buckets.setdefault("all", MemoryS3()).objects
+    s3 = as_client(memory)
+    return s3, ledger_place.ledger_root(s3, topics_dir, "sink")
+
+
+@pytest.mark.parametrize("take_over", [False, True])
+@pytest.mark.parametrize("second", IN_ONE_PLACE)
+@pytest.mark.parametrize("first", IN_ONE_PLACE)
+def test_two_sinks_whose_fields_lead_to_one_ledger_do_not_share_it(first: str, second: str, take_over: bool) -> None:
+    buckets: dict[str, MemoryS3] = {}
+    s3, root = stored_in(buckets, first)
+    claim_ledger(s3, root, OWNERS["a"])
+    claim_ledger(s3, root, OWNERS["a"])
+    other, same_root = stored_in(buckets, second)
+    assert other.url_of(same_root) == s3.url_of(root) == "s3://ledgers/data/archive/tenant/_s3sink/sink/"
+    if first == second:
+        claim_ledger(other, root, OWNERS["a"], take_over=take_over)
+        return
+    kept = set(buckets["all"].objects)
+    with pytest.raises(ConfigurationError, match=r"belongs to S3Sink a/sink .* Nothing was written"):
+        claim_ledger(other, root, OWNERS["b"], take_over=take_over)
+    assert set(buckets["all"].objects) == kept
