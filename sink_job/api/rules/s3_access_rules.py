@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sink_job.api.aws_types import OFFSET_TAGS, EncryptionType, TagErrors, check_tag_key
 from sink_job.api.field_errors import FieldError, Path, shown
-from sink_job.api.field_types import is_loopback
+from sink_job.api.field_types import RESERVED, is_loopback
 from sink_job.api.rules.dead_letter_rules import overlap
 
 if TYPE_CHECKING:
@@ -71,6 +71,11 @@ def _ledger(spec: Spec) -> Iterator[FieldError]:
             f"{MAX_LEDGER_FRONT} characters; shorten the prefix"
         )
         yield FieldError(here, message, ((*_S3, "topicsDir"),))
+    if RESERVED in (spec.partitioner.path_format or "").replace("'", ""):
+        # The key of an object could be one of a ledger: in a topic with the name of the bucket, without topicsDir.
+        yield FieldError(
+            ("spec", "partitioner", "pathFormat"), f"contains the directory {RESERVED}, which is reserved for ledgers"
+        )
     if s3.ledger.bucket != s3.bucket:
         return
     if s3.ledger.prefix is None:

@@ -177,6 +177,15 @@ def test_readers_of_the_objects_do_not_list_the_ledger(changes: dict[str, object
     assert error.startswith(said)
 
 
+@pytest.mark.parametrize("literal", ["'_s3sink'", "'_s3''sink'"])
+def test_no_path_looks_like_the_folder_of_a_ledger_in_another_bucket(literal: str) -> None:
+    time = {"type": "Time", "timezone": "UTC", "duration": "1h", "pathFormat": f"{literal}/YYYY"}
+    changes = {"spec.partitioner": time, "spec.s3.ledger": {"bucket": "other"}}
+    (error,) = spec_errors(changes)
+    assert error.startswith("spec.partitioner.pathFormat: contains the directory _s3sink")
+    accepted({"spec.partitioner": time})
+
+
 def test_a_ledger_may_be_in_another_bucket_or_directory() -> None:
     for place in (
         {"bucket": "other"},
