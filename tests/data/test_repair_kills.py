@@ -12,12 +12,13 @@ import pytest
 
 from devtools.faults.s3_proxy import FaultProxy, Point
 from devtools.faults.s3_requests import Predicate
+from sink_job.maintenance.repair.kept_bytes import kept
 from sink_job.maintenance.repair.results import RepairOutcome
 from tests.data.test_repair import FIRST, GIVEN, LOG, repair, truncate
 from tests.support.forked import killed_at
 from tests.support.sink_fixture import SinkFixture
 from tests.support.synthetic_log import SyntheticLog
-from tests.support.verify_sink import CAUGHT_UP, deep, findings
+from tests.support.verify_sink import CAUGHT_UP, ROOT, deep, findings
 
 pytestmark = pytest.mark.data
 
@@ -41,6 +42,7 @@ def test_a_command_killed_at_an_effect_can_be_repeated(
     work = partial(repair, sink_fixture.through(s3_proxy))
     for effect, matches in EFFECTS.items():
         truncate(sink_fixture)
+        sink_fixture.s3.delete([key for key, _ in kept(sink_fixture.s3, ROOT)])  # else there is nothing to copy
         assert killed_at(work, s3_proxy, matches, point, 1), effect
         assert repair(sink_fixture).exit_code == 0
         assert (sink_fixture.contents(), sink_fixture.etags()) == (right, etags), effect

@@ -42,7 +42,10 @@ def test_the_same_bytes_are_kept_once_and_others_with_their_etag_beside_them(
     monkeypatch.setattr(kept_bytes, "PART_BYTES", 10)
     etag, size = stored(s3, body)
     first = keep(s3, ROOT, "key", etag, size)
+    requests: list[tuple[str, str]] = []
+    monkeypatch.setattr(s3, "fault", lambda request, key, *_: requests.append((request, key)))
     assert keep(s3, ROOT, "key", etag, size) == first
+    assert ("put", first) not in requests
     s3.objects["key"].body = body[::-1]
     second = keep(s3, ROOT, "key", etag, size)
     assert second == f"{first}-2"
