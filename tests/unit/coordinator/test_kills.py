@@ -116,6 +116,16 @@ class Sink:
         with self.memory.faults(fault):
             self.memory.run(self.log, registry=registry, admin=group)
 
+    def run_killed_before(self, effect: int) -> None:
+        """Runs a driver and expects that it ends before its effect of this number; the first is 1."""
+
+        def kill(number: int) -> None:
+            if number == effect:
+                raise Killed
+
+        with pytest.raises(Killed):
+            self.run(kill)
+
     def contents(self) -> dict[str, bytes]:
         return {key: each.body for key, each in self.memory.s3.objects.items() if "/_s3sink/" not in f"/{key}"}
 
@@ -142,13 +152,7 @@ def test_a_kill_before_any_effect_leaves_the_same_bytes(
     assert len(undisturbed.contents()) == 2
     for effect in range(1, undisturbed.effects + 1):
         sink = Sink(tmp_path / str(effect), monkeypatch, output, codec)
-
-        def kill(number: int, effect: int = effect) -> None:
-            if number == effect:
-                raise Killed
-
-        with pytest.raises(Killed):
-            sink.run(kill)
+        sink.run_killed_before(effect)
         sink.run()
         assert sink.contents() == undisturbed.contents(), effect
         assert sink.memory.orphans() == []
@@ -167,13 +171,7 @@ def test_a_kill_before_any_effect_leaves_the_same_equal_parts(
     for effect in range(1, undisturbed.effects + 1):
         sink = Sink(tmp_path / str(effect), monkeypatch, "Json", codec, **given)
         sink.memory.s3.equal_parts = True
-
-        def kill(number: int, effect: int = effect) -> None:
-            if number == effect:
-                raise Killed
-
-        with pytest.raises(Killed):
-            sink.run(kill)
+        sink.run_killed_before(effect)
         sink.run()
         assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
         assert sink.memory.orphans() == []
@@ -196,13 +194,7 @@ def test_a_kill_before_any_effect_leaves_the_same_keys_in_other_directories(
     assert sorted(undisturbed.contents()) == [f"{directory}/partition=0/log+0+{first:010}.json" for first in (0, 3)]
     for effect in range(1, undisturbed.effects + 1):
         sink = Sink(tmp_path / str(effect), monkeypatch, "Json", "None", **given)
-
-        def kill(number: int, effect: int = effect) -> None:
-            if number == effect:
-                raise Killed
-
-        with pytest.raises(Killed):
-            sink.run(kill)
+        sink.run_killed_before(effect)
         sink.run()
         assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
         assert sink.memory.orphans() == []
@@ -218,13 +210,7 @@ def test_a_kill_before_any_effect_leaves_tags_at_each_object(tmp_path: Path, mon
     for effect in range(1, undisturbed.effects + 1):
         sink = Sink(tmp_path / str(effect), monkeypatch, "Json", "None")
         sink.memory.s3.has_offset_tags = True
-
-        def kill(number: int, effect: int = effect) -> None:
-            if number == effect:
-                raise Killed
-
-        with pytest.raises(Killed):
-            sink.run(kill)
+        sink.run_killed_before(effect)
         sink.run()
         assert sink.memory.s3.tags == tags, f"killed before effect {effect}"
 
@@ -254,13 +240,7 @@ def test_a_kill_before_any_effect_leaves_the_same_dead_letters(
     assert sum(key.startswith("rejected/") for key in undisturbed.contents()) > 1
     for effect in range(1, undisturbed.effects + 1):
         sink = Sink(tmp_path / str(effect), monkeypatch, output, "None", **given)
-
-        def kill(number: int, effect: int = effect) -> None:
-            if number == effect:
-                raise Killed
-
-        with pytest.raises(Killed):
-            sink.run(kill)
+        sink.run_killed_before(effect)
         sink.run()
         assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
 
@@ -277,13 +257,7 @@ def test_a_kill_before_any_effect_leaves_the_same_objects_beside_skipped_records
     assert len(undisturbed.contents()) == 2
     for effect in range(1, undisturbed.effects + 1):
         sink = Sink(tmp_path / str(effect), monkeypatch, output, "None", **given)
-
-        def kill(number: int, effect: int = effect) -> None:
-            if number == effect:
-                raise Killed
-
-        with pytest.raises(Killed):
-            sink.run(kill)
+        sink.run_killed_before(effect)
         sink.run()
         assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
         assert sink.memory.orphans() == []
@@ -327,13 +301,7 @@ def test_a_kill_before_any_effect_leaves_the_same_objects_with_transforms(
     ]
     for effect in range(1, undisturbed.effects + 1):
         sink = Sink(tmp_path / str(effect), monkeypatch, "Json", "None", **given)
-
-        def kill(number: int, effect: int = effect) -> None:
-            if number == effect:
-                raise Killed
-
-        with pytest.raises(Killed):
-            sink.run(kill)
+        sink.run_killed_before(effect)
         sink.run()
         assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
         assert sink.memory.orphans() == []
@@ -348,13 +316,7 @@ def test_a_changed_list_of_transforms_closes_what_is_open(tmp_path: Path, monkey
     with_both = 0
     for effect in range(1, undisturbed.effects + 1):
         sink = Sink(tmp_path / str(effect), monkeypatch, "Json", "None", **given)
-
-        def kill(number: int, effect: int = effect) -> None:
-            if number == effect:
-                raise Killed
-
-        with pytest.raises(Killed):
-            sink.run(kill)
+        sink.run_killed_before(effect)
         sink.edit(spec={"format": {}, "transforms": others})
         sink.run()
         objects = [[json.loads(line) for line in body.splitlines()] for body in sink.contents().values()]
@@ -395,13 +357,7 @@ def test_a_kill_before_any_effect_leaves_the_same_objects_with_transformed_schem
         assert {name: line[name] for name in ("s_n", "topic", "kind")} == {"s_n": "2", "topic": "log", "kind": "k2"}
     for effect in range(1, undisturbed.effects + 1):
         sink = Sink(tmp_path / str(effect), monkeypatch, output, "None", **given)
-
-        def kill(number: int, effect: int = effect) -> None:
-            if number == effect:
-                raise Killed
-
-        with pytest.raises(Killed):
-            sink.run(kill)
+        sink.run_killed_before(effect)
         sink.run()
         assert sink.contents() == undisturbed.contents(), f"killed before effect {effect}"
         assert sink.memory.orphans() == []
