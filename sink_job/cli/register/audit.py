@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sink_job.api.errors import DataLoss, InvalidSpec, ObjectConflict
-from sink_job.cli.register.targets import open_tables
 from sink_job.tables.auditor import verify_table
+from sink_job.tables.sink_tables import open_tables
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink

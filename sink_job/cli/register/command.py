@@ -105,8 +105,8 @@ def _registered(
     sink: Sink, secrets: Mapping[str, Path], request: Request, args: argparse.Namespace
 ) -> Iterator[tuple[RegistrationOutcome, SinkError | None]]:
     """The outcome of each table, and its error."""
-    from sink_job.cli.register.targets import open_tables
     from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
+    from sink_job.tables.sink_tables import open_tables
 
     opened = open_tables(sink, secrets)
     for catalog, name, topic in opened.tables(args.tables):

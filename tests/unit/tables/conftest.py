@@ -1,4 +1,4 @@
-"""The fixture of a sink with a table."""
+"""Fixtures of sinks with tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.memory_sink import MemorySinkFixture
+from tests.support.registered_sink import RegisteredSink
 from tests.support.table_sink import TableSink
 
 
@@ -13,3 +15,9 @@ from tests.support.table_sink import TableSink
 def table_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TableSink:
     """A sink without records."""
     return TableSink(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def registered_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RegisteredSink:
+    """A sink with the tables of its manifest."""
+    return RegisteredSink(MemorySinkFixture(tmp_path, monkeypatch), tmp_path, monkeypatch)

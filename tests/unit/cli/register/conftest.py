@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.memory_sink import MemorySinkFixture
-from tests.unit.cli.register.registered_sink import RegisteredSink
+from tests.support.registered_sink import RegisteredSink
 
 
 @pytest.fixture

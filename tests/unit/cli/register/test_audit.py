@@ -9,7 +9,7 @@ import pytest
 from sink_job.cli import main as cli
 from sink_job.cli.register.audit import exit_code
 from sink_job.tables.audit import TableAudit, TableFinding, TableFindingKind
-from tests.unit.cli.register.registered_sink import RegisteredSink
+from tests.support.registered_sink import RegisteredSink
 
 
 def test_a_registered_table_is_ok(sink: RegisteredSink, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sink_job.cli import main as cli
-from tests.unit.cli.register.registered_sink import RegisteredSink
+from tests.support.registered_sink import RegisteredSink
 
 
 def test_each_command_adds_what_is_new(sink: RegisteredSink, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The tables of a manifest, and what commands about them read."""
+"""The tables of a manifest, and what registrations and commands about them read."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import sink_job.s3
 from sink_job.api.parser import load_sink
 from sink_job.cli import main as cli
 from sink_job.tables import file_io
@@ -26,6 +27,7 @@ class RegisteredSink:
         self.lake = MemoryS3()
         buckets: dict[str, Any] = {"archive": fixture.s3, "lake": self.lake}
         monkeypatch.setattr(file_io, "connect", lambda settings: buckets[settings.bucket])
+        monkeypatch.setattr(sink_job.s3, "connect", lambda settings: fixture.s3)
         self.describe("lake.{topic}")
 
     def describe(self, *names: str) -> None:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from sink_job.api.errors import InvalidSpec
-from sink_job.cli.register.targets import open_tables
-from tests.unit.cli.register.registered_sink import RegisteredSink
+from sink_job.tables.sink_tables import open_tables
+from tests.support.registered_sink import RegisteredSink
 
 
-def test_each_name_has_a_table_of_each_topic(sink: RegisteredSink) -> None:
-    sink.describe("one.{topic}", "other.{topic}")
-    sink.write(25)
-    opened = open_tables(sink.fixture.sink, {})
+def test_each_name_has_a_table_of_each_topic(registered_sink: RegisteredSink) -> None:
+    registered_sink.describe("one.{topic}", "other.{topic}")
+    registered_sink.write(25)
+    opened = open_tables(registered_sink.fixture.sink, {})
     assert [(name, topic) for _, name, topic in opened.tables(())] == [("one.log", "log"), ("other.log", "log")]
     assert [name for _, name, _ in opened.tables(["other.log"])] == ["other.log"]
     with pytest.raises(InvalidSpec, match=r"Its tables: one\.log, other\.log"):
         list(opened.tables(["log"]))
 
 
-def test_the_prefixes_are_those_of_all_keys(sink: RegisteredSink) -> None:
-    sink.write(25)
-    opened = open_tables(sink.fixture.sink, {})
+def test_the_prefixes_are_those_of_all_keys(registered_sink: RegisteredSink) -> None:
+    registered_sink.write(25)
+    opened = open_tables(registered_sink.fixture.sink, {})
     assert opened.prefixes == ["topics/"]
     assert opened.root.startswith("topics/_s3sink/")
