@@ -4,6 +4,7 @@ The memory of the whole process tree, in bytes, is
 
     heap + JVM_BESIDE_HEAP                             the JVM: Spark, a Kafka consumer for each concurrent task
     + DRIVER                                           this process
+    + REGISTRATION                                     with spec.tables: the registrations of this process
     + cores × (WORKER + task)                          one Python worker for each concurrent task
 
 The memory of a task (`task`) holds:
@@ -25,6 +26,7 @@ The job divides its memory with these functions. The operator computes the memor
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from sink_job.api.errors import ConfigurationError
@@ -37,6 +39,9 @@ HEAP_PER_CORE = 32 * MI
 MIN_HEAP = 256 * MI
 JVM_BESIDE_HEAP = 256 * MI
 DRIVER = 160 * MI
+REGISTRATION = 160 * MI
+"""Memory to register tables beside the rounds: PyIceberg, and one commit of 5,000 objects with 20 columns. Measured by
+bench/registration_memory.py."""
 WORKER = 170 * MI
 TASK = 240 * MI
 """Default memory of a task. The process tree then takes less than 2 GB on 2 cores."""
@@ -81,7 +86,7 @@ class MemoryBudget(NamedTuple):
     part_buffers: int
 
 
-def divide(total: int, *, cores: int, part_size: int, encoding: int = 0) -> MemoryBudget:
+def divide(total: int, *, cores: int, part_size: int, encoding: int = 0, registration: int = 0) -> MemoryBudget:
     """Divides `total` bytes for a process tree with `cores` concurrent tasks.
 
     Part buffers take a third of the memory of a task: at least one part, and at most MAX_PART_BUFFERS. They leave the
@@ -90,8 +95,8 @@ def divide(total: int, *, cores: int, part_size: int, encoding: int = 0) -> Memo
     Raises ConfigurationError, with the required memory, if a part does not fit.
     """
     heap = heap_of(cores)
-    task_memory = (total - beside_tasks(cores)) // cores - encoding
-    required = min_total(cores=cores, part_size=part_size, encoding=encoding)
+    task_memory = (total - registration - beside_tasks(cores)) // cores - encoding
+    required = min_total(cores=cores, part_size=part_size, encoding=encoding, registration=registration)
     if total < required:
         raise ConfigurationError(
             f"memory: {_mi(total)} is too little for {cores} concurrent task{'s' if cores > 1 else ''} with "
@@ -99,33 +104,36 @@ def divide(total: int, *, cores: int, part_size: int, encoding: int = 0) -> Memo
             "memory (--memory, or spec.executor.memory.max), run fewer tasks (--cores, or spec.executor.cores), or "
             f"decrease spec.s3.partSize{' or spec.format.rowGroup' if encoding else ''}"
         )
-    kept = max(MIN_TASK_MEMORY, sized_budget(total, cores=cores, part_size=part_size, encoding=encoding))
+    sized = sized_budget(total, cores=cores, part_size=part_size, encoding=encoding, registration=registration)
+    kept = max(MIN_TASK_MEMORY, sized)
     fitting = (task_memory - BATCHES - kept) // part_size - 1
     part_buffers = max(1, min(MAX_PART_BUFFERS, task_memory // 3 // part_size, fitting))
     return MemoryBudget(total, heap, task_memory - (part_buffers + 1) * part_size - BATCHES, part_buffers)
 
 
-def sized_budget(total: int, *, cores: int, part_size: int, encoding: int = 0) -> int:
+def sized_budget(total: int, *, cores: int, part_size: int, encoding: int = 0, registration: int = 0) -> int:
     """The bytes that each task may hold without spilling if `total` is the memory that the operator recommends.
 
     Negative if `total` is less than it ever recommends.
     """
-    required = total * HEADROOM[1] // HEADROOM[0]
+    required = total * HEADROOM[1] // HEADROOM[0] - registration
     return (required - beside_tasks(cores)) // cores - BATCHES - (PARTS_IN_FLIGHT + 1) * part_size - encoding
 
 
-def min_total(*, cores: int, part_size: int, encoding: int = 0) -> int:
+def min_total(*, cores: int, part_size: int, encoding: int = 0, registration: int = 0) -> int:
     """The minimum memory for `cores` concurrent tasks, in bytes."""
-    return beside_tasks(cores) + cores * (2 * part_size + BATCHES + MIN_TASK_MEMORY + encoding)
+    return beside_tasks(cores) + registration + cores * (2 * part_size + BATCHES + MIN_TASK_MEMORY + encoding)
 
 
-def default_total(*, cores: int, part_size: int, least: int, most: int, encoding: int = 0) -> int:
+def default_total(
+    *, cores: int, part_size: int, least: int, most: int, encoding: int = 0, registration: int = 0
+) -> int:
     """The memory of a run without `--memory`, in bytes: TASK for each task, more for large parts.
 
     The result is at least `least`, and at most `most` bytes.
     """
-    minimum = min_total(cores=cores, part_size=part_size, encoding=encoding)
-    return min(max(beside_tasks(cores) + cores * (TASK + encoding), minimum, least), most)
+    minimum = min_total(cores=cores, part_size=part_size, encoding=encoding, registration=registration)
+    return min(max(beside_tasks(cores) + registration + cores * (TASK + encoding), minimum, least), most)
 
 
 def encoding_memory(settings: FormatSpec) -> int:
@@ -135,6 +143,11 @@ def encoding_memory(settings: FormatSpec) -> int:
         filters = PER_BLOOM_FILTER * len(parquet.bloom_filters or ()) * max_bloom_filter(parquet.row_group)
         return max(PER_ROW_GROUP * parquet.row_group + filters, PER_INDEX * max_index(parquet))
     return PER_AVRO_BLOCK * settings.avro.block if settings.avro is not None else 0
+
+
+def registration_memory(tables: Collection[object]) -> int:
+    """The bytes that a driver needs to register the tables of `spec.tables`."""
+    return REGISTRATION if tables else 0
 
 
 def max_index(settings: ParquetSpec) -> int:
@@ -158,9 +171,9 @@ def executor_overhead(total: int, *, cores: int) -> int:
     return max(MIN_EXECUTOR_OVERHEAD, total - heap_of(cores)) // MI * MI
 
 
-def heap_beside_executors(total: int | None) -> int:
+def heap_beside_executors(total: int | None, registration: int = 0) -> int:
     """The heap of a driver's JVM if tasks run in executors, in bytes. `total`: the driver's memory, None if unknown."""
-    return heap_of(1) if total is None else max(MIN_HEAP, total - JVM_BESIDE_HEAP - DRIVER)
+    return heap_of(1) if total is None else max(MIN_HEAP, total - JVM_BESIDE_HEAP - DRIVER - registration)
 
 
 def beside_tasks(cores: int) -> int:

@@ -37,6 +37,10 @@ MAX_POSITIONS: Final = 20
 
 MAX_SUMS: Final = 1_000
 """Topics of a report with sums."""
+MAX_TABLES_SHOWN: Final = 100
+"""Tables that a report lists: those with an error first, then those that lack objects for the longest time."""
+MAX_TABLE_NAME: Final = 1024
+MAX_TABLE_MESSAGE: Final = 1024
 MAX_SKIPS_SHOWN: Final = 20
 """Records of `errors.skip` without effect that a report lists."""
 
@@ -135,6 +139,35 @@ class SkipsReport(ReportModel):
     records_without_effect: Annotated[
         list[SkipReport], Field(max_length=MAX_SKIPS_SHOWN, description="Some of these.")
     ] = []
+
+
+class TableReport(ReportModel):
+    """A table of `spec.tables`."""
+
+    table: Annotated[str, Field(max_length=MAX_TABLE_NAME, description="Its name; the pattern while no name is known.")]
+    topic: Annotated[Topic, Field(description="The topic; empty while no name is known.")] = ""
+    generation: Annotated[Count | None, Field(description="Generation of the ledger in its position.")] = None
+    record: Annotated[
+        Count | None, Field(description="Every object that the ledger acknowledges up to this record is in it.")
+    ] = None
+    lag_objects: Annotated[Count, Field(description="Published objects that are not in it.")] = 0
+    lag_ms: Annotated[Figure, Field(description="Time since when it lacks objects; 0: it lacks none.")] = 0
+    objects: Annotated[Count, Field(description="Objects that this driver has added.")] = 0
+    commits: Annotated[Count, Field(description="Commits of this driver.")] = 0
+    registered_at: Annotated[Moment | None, Field(description="Time of the last commit of this driver.")] = None
+    reason: Annotated[str | None, Field(max_length=64, description="Why nothing is added; none: no error.")] = None
+    message: Annotated[str | None, Field(max_length=MAX_TABLE_MESSAGE)] = None
+
+
+class TableSums(ReportModel):
+    """Sums of all tables, of which a report lists a part."""
+
+    tables: Count = 0
+    failing: Annotated[Count, Field(description="Tables with an error.")] = 0
+    lag_objects: Count = 0
+    lag_ms: Annotated[Figure, Field(description="Longest time since when a table lacks objects.")] = 0
+    objects: Annotated[Count, Field(description="Objects that this driver has added.")] = 0
+    commits: Count = 0
 
 
 class Totals(ReportModel):
@@ -314,6 +347,10 @@ class Report(ReportModel):
     hanging_transactions: Annotated[
         list[HangingTransactionReport], Field(description="Topic-partitions with a hanging transaction.")
     ] = []
+    tables: Annotated[
+        list[TableReport], Field(max_length=MAX_TABLES_SHOWN, description="Some of the tables of spec.tables.")
+    ] = []
+    table_sums: Annotated[TableSums | None, Field(description="Set if the driver registers tables.")] = None
     skips: Annotated[SkipsReport | None, Field(description="Set if errors.skip has any record.")] = None
     totals: Totals = Totals()
     last_publish: Annotated[Moment | None, Field(description="Time of the last publication of an object.")] = None

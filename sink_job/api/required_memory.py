@@ -1,6 +1,6 @@
 """The memory that a sink requires, by the job's own arithmetic (`memory_budget`). Pure.
 
-    required = heap + JVM overhead
+    required = heap + JVM overhead + registration of tables
              + slots × (Python + Arrow batches + block in encoding + parts in flight + bytes that open objects buffer)
 
 The bytes that the open objects of a slot buffer are the larger of two estimates. One is what the tasks of the last
@@ -29,12 +29,14 @@ class SizingInputs:
     `slots`: concurrent tasks of an executor. `executors`: executors that share the topic-partitions, 1 in Local mode.
     `open_objects`: of the topic-partition that has most. `held_bytes`: bytes that all tasks of the last round buffered
     or spilled. `active_partitions`: topic-partitions that had records recently. `remainder_bytes`: expected staged
-    remainder of one of them. `encoding`: bytes that a task needs to encode a row group or block.
+    remainder of one of them. `encoding`: bytes that a task needs to encode a row group or block. `registration`: bytes
+    that the driver needs to register tables, if it shares the memory.
     """
 
     slots: int
     part_size: int
     encoding: int = 0
+    registration: int = 0
     executors: int = 1
     open_objects: int = 0
     held_bytes: int = 0
@@ -60,8 +62,10 @@ def required(inputs: SizingInputs) -> int:
         min(inputs.open_objects * part, -(-inputs.held_bytes // slots)),
         -(-_remainders(inputs) // slots),
     )
-    return memory_budget.beside_tasks(slots) + slots * (
-        memory_budget.BATCHES + inputs.encoding + (memory_budget.PARTS_IN_FLIGHT + 1) * part + buffered
+    return (
+        memory_budget.beside_tasks(slots)
+        + inputs.registration
+        + slots * (memory_budget.BATCHES + inputs.encoding + (memory_budget.PARTS_IN_FLIGHT + 1) * part + buffered)
     )
 
 
@@ -91,7 +95,14 @@ def initial(inputs: SizingInputs) -> int:
     """Bytes that a sink starts with while nothing is known of its load."""
     slots, part_size = max(1, inputs.slots), inputs.part_size
     return round_up(
-        memory_budget.default_total(cores=slots, part_size=part_size, encoding=inputs.encoding, least=0, most=1 << 60)
+        memory_budget.default_total(
+            cores=slots,
+            part_size=part_size,
+            encoding=inputs.encoding,
+            registration=inputs.registration,
+            least=0,
+            most=1 << 60,
+        )
     )
 
 

@@ -8,6 +8,7 @@ only then the group's offset passes it.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 import msgspec
@@ -35,6 +36,7 @@ from sink_job.ledger.state import (
 from sink_job.ledger.store import Ledger
 from sink_job.ledger.transitions import apply, diff, superseded_staging
 from sink_job.partitioning.object_keys import is_temporary
+from sink_job.records.batch import DEAD_LETTERS
 from sink_job.s3 import S3Client
 
 MAX_REBUILD_ATTEMPTS = 5
@@ -71,6 +73,8 @@ class Committer:
         self.state = state
         self.epoch = state.epoch
         self.published = 0
+        self.published_of_topics: Counter[str] = Counter()
+        """Published objects by topic, without dead-letter objects."""
         self._inherited = frozenset(state.pending)
         self._group_offsets = GroupOffsets(offsets, group, ledger, clock)
         self._rebuild = rebuild
@@ -158,8 +162,10 @@ class Committer:
         closed, lost = (rebuilt.closed, rebuilt.lost) if rebuilt else ((), ())
         uploads = [(o.key, o.upload) for o in closed]
         produced = [o.key for o in self.state.pending.values() if o.key in visible and is_temporary(o.path, o.key)]
+        topics = [o.topic for o in self.state.pending.values() if o.key in visible and o.path != DEAD_LETTERS]
         self.record(clock=clock, partitions={}, closed=closed, lost=lost, started_uploads=uploads, acknowledged=visible)
         self.published += len(visible) - len(produced)
+        self.published_of_topics.update(topics)
         self.s3.delete(sorted(produced))
 
     def refresh_offsets(self, partitions: Iterable[TopicPartition]) -> None:

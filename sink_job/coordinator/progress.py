@@ -16,6 +16,8 @@ from sink_job.api.report import (
     PartitionReport,
     Report,
     RunState,
+    TableReport,
+    TableSums,
     Timing,
     Totals,
 )
@@ -38,6 +40,7 @@ class _Counts:
         self.publishes = Timing()
         self.requests: Counter[str] = Counter()
         self.last_publish: int | None = None
+        self.published_of_topics: dict[str, int] | None = None
         self.active_partitions = 0
 
     def round_completed(self, results: Mapping[TopicPartition, TaskResult], *, round_ms: int, publish_ms: int) -> None:
@@ -61,8 +64,9 @@ class _Counts:
         self.rounds = _timed(self.rounds, round_ms)
         self.publishes = _timed(self.publishes, publish_ms)
 
-    def published(self, objects: int, now: int) -> None:
-        """`objects` is the number of published objects of this driver."""
+    def published(self, objects: int, of_topics: Mapping[str, int], now: int) -> None:
+        """`objects` is the number of published objects of this driver, `of_topics` by topic without dead letters."""
+        self.published_of_topics = dict(of_topics)
         if objects > self.totals.objects:
             self.last_publish = now
             self.totals.objects = objects
@@ -104,6 +108,15 @@ class _Offsets:
             lag_ms=None if lag is None else self.lag_ages.age_ms(tp, committed=committed, lag=lag, now=now),
             open_objects=len(p.open),
         )
+
+
+class _Observed:
+    """What others than the round loop have observed."""
+
+    def __init__(self) -> None:
+        self.hanging: list[HangingTransactionReport] = []
+        self.tables: list[TableReport] = []
+        self.table_sums: TableSums | None = None
 
 
 class _MemoryUse:
@@ -155,7 +168,7 @@ class Progress:
         self._offsets = _Offsets()
         self._counts = _Counts()
         self._memory = _MemoryUse(sink, slots=slots, window_ms=window_ms)
-        self._hanging: list[HangingTransactionReport] = []
+        self._observed = _Observed()
         self._failure: Failure | None = None
         self._all_published = False
 
@@ -173,7 +186,7 @@ class Progress:
             self._state = RunState.RUNNING
             if commits is not None:
                 self._set_state(commits.state, commits.committed)
-                self._counts.published(commits.published, self._clock())
+                self._counts.published(commits.published, commits.published_of_topics, self._clock())
         self._notify()
 
     def log_ends(self, ends: Mapping[TopicPartition, int]) -> None:
@@ -201,7 +214,12 @@ class Progress:
     def hanging(self, reports: Sequence[HangingTransactionReport]) -> None:
         """Sets the current hanging transactions."""
         with self._lock:
-            self._hanging = list(reports)
+            self._observed.hanging = list(reports)
+
+    def tables(self, reports: Sequence[TableReport], sums: TableSums) -> None:
+        """Sets the state of the tables: some of them, and the sums of all."""
+        with self._lock:
+            self._observed.tables, self._observed.table_sums = list(reports), sums
 
     def round_completed(
         self,
@@ -217,7 +235,7 @@ class Progress:
             self._set_state(commits.state, commits.committed)
             self._memory.round_completed(results, ended)
             self._counts.round_completed(results, round_ms=recorded - started, publish_ms=ended - recorded)
-            self._counts.published(commits.published, ended)
+            self._counts.published(commits.published, commits.published_of_topics, ended)
         self._notify()
 
     def _set_state(self, state: LedgerState, committed: Mapping[TopicPartition, int]) -> None:
@@ -271,6 +289,13 @@ class Progress:
             return self._state
 
     @property
+    def published_of_topics(self) -> dict[str, int] | None:
+        """The objects that this driver has published, by topic and without dead letters; None before its recovery."""
+        with self._lock:
+            found = self._counts.published_of_topics
+            return None if found is None else dict(found)
+
+    @property
     def requests(self) -> dict[str, int]:
         """S3 requests of the tasks, by operation."""
         with self._lock:
@@ -310,7 +335,9 @@ class Progress:
                 active_partitions=self._counts.active_partitions,
                 partitions=self._offsets.reports(now),
                 log_ends_at=self._offsets.ends_at,
-                hanging_transactions=list(self._hanging),
+                hanging_transactions=list(self._observed.hanging),
+                tables=list(self._observed.tables),
+                table_sums=self._observed.table_sums,
                 skips=skips_report(self._sink.spec.errors.skip, ledger),
                 totals=self._counts.totals.model_copy(),
                 last_publish=self._counts.last_publish,

@@ -51,7 +51,8 @@ class Slots(Protocol):
 class LiveAllocation:
     """The allocation of one run.
 
-    `cores`: concurrent tasks of a container. `part_size`, and `encoding` of `memory_budget`, in bytes. Without a file,
+    `cores`: concurrent tasks of a container. `part_size`, and `encoding` and `registration` of `memory_budget`, in
+    bytes. Without a file,
     nothing changes.
     """
 
@@ -63,6 +64,7 @@ class LiveAllocation:
         cores: int,
         part_size: int,
         encoding: int = 0,
+        registration: int = 0,
         progress: Progress,
     ) -> None:
         self._file = file
@@ -70,6 +72,7 @@ class LiveAllocation:
         self._cores = cores
         self._part_size = part_size
         self._encoding = encoding
+        self._registration = registration
         self._progress = progress
         self._executors: Executors | None = None
         self._slots: Slots | None = None
@@ -110,7 +113,11 @@ class LiveAllocation:
         """Raises nothing: an allocation that cannot be applied is logged, and the current one stays."""
         try:
             memory = memory_budget.divide(
-                desired.memory, cores=self._cores, part_size=self._part_size, encoding=self._encoding
+                desired.memory,
+                cores=self._cores,
+                part_size=self._part_size,
+                encoding=self._encoding,
+                registration=self._registration,
             )
         except ConfigurationError as error:
             self._reject(desired, error)

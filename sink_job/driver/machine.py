@@ -28,14 +28,22 @@ def machine_memory() -> int | None:
         return None
 
 
-def memory_of(sink: Sink, *, cores: int, total: int | None) -> memory_budget.MemoryBudget:
+def memory_of(sink: Sink, *, cores: int, total: int | None, is_executor: bool = False) -> memory_budget.MemoryBudget:
     """The division of `total` bytes, or of the default. Raises ConfigurationError if a part does not fit."""
     part_size, bounds = sink.spec.s3.part_size, sink.spec.executor.memory
     encoding = memory_budget.encoding_memory(sink.spec.format)
+    registration = 0 if is_executor else memory_budget.registration_memory(sink.spec.tables)
     default = memory_budget.default_total(
-        cores=cores, part_size=part_size, encoding=encoding, least=bounds.min, most=bounds.max
+        cores=cores,
+        part_size=part_size,
+        encoding=encoding,
+        registration=registration,
+        least=bounds.min,
+        most=bounds.max,
     )
-    return memory_budget.divide(total or default, cores=cores, part_size=part_size, encoding=encoding)
+    return memory_budget.divide(
+        total or default, cores=cores, part_size=part_size, encoding=encoding, registration=registration
+    )
 
 
 def owner_of(sink: Sink, environ: Mapping[str, str]) -> Owner:

@@ -21,7 +21,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from sink_job.api.report import PartitionReport, Report, RunState, max_lag_ms
+from sink_job.api.report import PartitionReport, Report, RunState, TableSums, max_lag_ms
 from sink_job.api.version import package_version
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -93,6 +93,8 @@ class ReportCollector(Collector):
         yield from self._durations(report)
         yield from self._sizes(report)
         yield from _progress(report.partitions)
+        if report.table_sums is not None:
+            yield from _tables(report.table_sums)
 
     def _identity(self, report: Report) -> Iterator[Metric]:
         info = InfoMetricFamily(PREFIX.removesuffix("_"), "Identity of the sink")
@@ -174,6 +176,17 @@ def _progress(partitions: list[PartitionReport]) -> Iterator[Metric]:
     yield _sum("unread_records", "Offsets between next and end offsets", unread)
     yield _sum("read_offsets", "Sum of the next offsets: it grows with each read", (each.next for each in partitions))
     yield _sum("open_objects", "Open objects", (each.open_objects for each in partitions))
+
+
+def _tables(sums: TableSums) -> Iterator[Metric]:
+    """Sums over the tables of the sink: their number is not limited."""
+    yield _gauge("tables", "Tables of spec.tables", sums.tables)
+    yield _gauge("tables_failing", "Tables to which nothing can be added", sums.failing)
+    yield _gauge("table_lag_objects", "Published objects that are not in a table yet", sums.lag_objects)
+    yield _gauge("table_lag_seconds", "Longest time since when a table lacks objects", sums.lag_ms / 1000)
+    about = "Objects that this driver has added to tables"
+    yield CounterMetricFamily(f"{PREFIX}table_objects", about, value=sums.objects)
+    yield CounterMetricFamily(f"{PREFIX}table_commits", "Commits of this driver to tables", value=sums.commits)
 
 
 def _sum(name: str, about: str, values: Iterable[int | None]) -> Metric:

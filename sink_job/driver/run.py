@@ -65,6 +65,7 @@ from sink_job.spark.executor_log import ExecutorLog, failure_limit
 from sink_job.spark.executor_scaling import ExecutorScaler
 from sink_job.spark.login_jars import kafka_jars
 from sink_job.spark.session import Gateway, Session, session
+from sink_job.tables.registering import check_installed, registering
 
 KAFKA_TIMEOUT_MS = 50_000
 """Timeout of a request to Kafka's admin API. After it, the run ends with TransientError."""
@@ -152,6 +153,7 @@ class _Run:
             cores=self.tasks.cores_of_executor,
             part_size=sink.spec.s3.part_size,
             encoding=memory_budget.encoding_memory(sink.spec.format),
+            registration=self.tasks.registration if self.tasks.cluster is None else 0,
             progress=self.progress,
         )
         self.spark = StartedSpark()
@@ -219,7 +221,10 @@ class _Run:
         if not self.signals.begin():
             return
         stack.enter_context(self._console())
-        coordinator.run()
+        with registering(self.sink, self.connections.s3, s3, self.progress, _clock, SECRETS) as registrar:
+            coordinator.run()
+            if registrar is not None and self.options.goal.ends and not self.signals.requested:
+                registrar.finish()
 
     def _previous_writer(
         self,
@@ -241,6 +246,7 @@ class _Run:
 
     def _before_spark(self, s3: S3Client, stop: threading.Event) -> list[Path]:
         """Checks what needs no JVM; returns the jars of the connector."""
+        check_installed(self.sink)
         self.tasks.log(self.sink)
         s3.check_access()
         wait_for_broker(self.connections.kafka.bootstrap_servers, stop=stop)
@@ -301,12 +307,13 @@ class _Run:
 
     def _spark_settings(self, jars: list[Path]) -> SparkSettings:
         alone = self.tasks.cluster is None
+        beside_executors = memory_budget.heap_beside_executors(self.options.memory, self.tasks.registration)
         return SparkSettings(
             app_name=f"s3sink-{self.sink.sink_id}",
             jars=jars,
             java_options=self.connections.kafka.java_options,
             cores=self.tasks.cores,
-            heap=self.tasks.memory.heap if alone else memory_budget.heap_beside_executors(self.options.memory),
+            heap=self.tasks.memory.heap if alone else beside_executors,
             conf=self.sink.spec.spark_conf,
             task_modules=task_modules(self.sink.spec.format),
             cluster=self.tasks.cluster,

@@ -39,23 +39,26 @@ class ContainerMemory:
 @dataclass
 class TaskResources:
     """`cluster` are the executor pods, None without them. `cores` is the number of concurrent tasks of the sink.
-    `memory` divides the memory of this process tree, or of each executor."""
+    `memory` divides the memory of this process tree, or of each executor. `registration` are the bytes that this
+    process needs to register tables."""
 
     cluster: ExecutorConfig | None
     cores: int
     memory: memory_budget.MemoryBudget
     container_memory: ContainerMemory
+    registration: int = 0
 
     @classmethod
     def of(cls, sink: Sink, *, spark_properties: Path | None, cores: int | None, memory: int | None) -> TaskResources:
         """`spark_properties`: see `RunOptions`; `memory` in bytes. Raises ConfigurationError if parts do not fit in
         memory or the file of executor properties is invalid."""
+        registration = memory_budget.registration_memory(sink.spec.tables)
         if spark_properties is None:
             slots = cores or usual_cores()
-            return cls(None, slots, memory_of(sink, cores=slots, total=memory), ContainerMemory(memory))
+            return cls(None, slots, memory_of(sink, cores=slots, total=memory), ContainerMemory(memory), registration)
         cluster = read_executor_config(spark_properties, os.environ)
-        executor_memory = memory_of(sink, cores=cluster.cores, total=cluster.memory)
-        return cls(cluster, cluster.slots, executor_memory, ContainerMemory(None))
+        executor_memory = memory_of(sink, cores=cluster.cores, total=cluster.memory, is_executor=True)
+        return cls(cluster, cluster.slots, executor_memory, ContainerMemory(None), registration)
 
     @property
     def executors(self) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sink_job.api import memory_budget
-from sink_job.api.enums import Tolerance
+from sink_job.api.enums import ExecutorMode, Tolerance
 from sink_job.api.required_memory import SizingInputs, required
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
@@ -119,6 +119,12 @@ def planned_sink(sink: Sink) -> Sink:
     return sink.model_copy(update={"spec": spec.model_copy(update={"errors": errors, "s3": s3})})
 
 
+def _registration(sink: Sink) -> int:
+    """The bytes of registrations, if the driver runs the tasks."""
+    is_local = sink.spec.executor.mode is ExecutorMode.LOCAL
+    return memory_budget.registration_memory(sink.spec.tables) if is_local else 0
+
+
 def _memory(sink: Sink, cores: int) -> memory_budget.MemoryBudget:
     """The memory of a run without `--memory`."""
     part_size, encoding = sink.spec.s3.part_size, memory_budget.encoding_memory(sink.spec.format)
@@ -217,6 +223,7 @@ class _PlanProgress(Progress):
                 slots=cores,
                 part_size=sink.spec.s3.part_size,
                 encoding=memory_budget.encoding_memory(sink.spec.format),
+                registration=_registration(sink),
                 executors=executors,
                 open_objects=memory.max_open_objects,
                 held_bytes=memory.buffered_bytes + memory.spilled_bytes,

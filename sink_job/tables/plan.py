@@ -58,10 +58,12 @@ class LedgerView:
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for. `from_beginning`: a table without a position gets all objects."""
+    """What a user asks for. `from_beginning`: a table without a position gets all objects. `creates`: the same if there
+    is no table, and no registration has created one."""
 
     from_beginning: bool = False
     accepted: frozenset[Acceptance] = frozenset()
+    creates: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ def start_after(table: TableMetadata | None, memory: Memory | None, ledger: Ledg
     """
     accepted = request.accepted
     if table is None:
+        if memory is None and request.creates:
+            return ledger.copied_from
         if memory is not None and Acceptance.REPLACED not in accepted:
             raise TableReplaced(
                 f"the table does not exist any more. The last registration added {_up_to(memory)} to the table with "

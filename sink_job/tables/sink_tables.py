@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sink_job.api.sections.tables_section import TableSpec
 from sink_job.api.spec import Sink
 from sink_job.ledger.first_claim.ledger_place import ledger_root
 from sink_job.ledger.state import ClosedObject
@@ -46,15 +47,18 @@ class SinkTables:
     def tables(self, chosen: Collection[str]) -> Iterator[tuple[TableCatalog, str, str]]:
         """The catalog, the name and the topic of each table, or of those that are chosen. Raises InvalidSpec for two
         topics with one table and for an unknown table, before it opens the first catalog."""
-        clients = clients_like(self.settings)
         names = [(spec, table_names(spec.name, self.objects)) for spec in self.sink.spec.tables]
         check_chosen({name for _, of_topics in names for name in of_topics.values()}, chosen)
         for spec, of_topics in names:
             mine = {topic: name for topic, name in of_topics.items() if not chosen or name in chosen}
-            catalog = open_catalog(spec.catalog, clients) if mine else None
+            catalog = self.catalog(spec) if mine else None
             for topic, name in mine.items():
                 assert catalog is not None
                 yield catalog, name, topic
+
+    def catalog(self, spec: TableSpec) -> TableCatalog:
+        """Opens the catalog of these tables. Raises ConfigurationError and TransientError."""
+        return open_catalog(spec.catalog, clients_like(self.settings))
 
 
 def open_tables(sink: Sink, secrets: Mapping[str, Path], *, reads_only: bool = False) -> SinkTables:
@@ -64,6 +68,11 @@ def open_tables(sink: Sink, secrets: Mapping[str, Path], *, reads_only: bool = F
     settings = S3Settings.of(sink.spec, secrets, reads_only=reads_only)
     s3 = connect(settings)
     s3.check_access()
+    return read_tables(sink, settings, s3)
+
+
+def read_tables(sink: Sink, settings: S3Settings, s3: S3Client) -> SinkTables:
+    """Reads the ledger. Raises ConfigurationError and the errors of the store."""
     ledger = Ledger(s3, ledger_root(s3, sink.spec.s3.topics_dir, sink.sink_id), "register")
     view, objects = read_ledger(ledger, sink.sink_id)
     return SinkTables(sink, settings, s3, view, objects)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -18,7 +19,7 @@ from s3sink_operator.status.status_model import ConditionStatus
 from s3sink_operator.status.status_update import Condition
 from s3sink_operator.types import REPLACEMENT_KIND, Rejection, annotation, is_terminating, to_timestamp
 from sink_job.api.enums import DesiredState
-from sink_job.api.report import HangingTransactionReport, SkipsReport
+from sink_job.api.report import HangingTransactionReport, SkipsReport, TableReport
 from sink_job.api.units.quantities import format_size
 
 WRITE_REJECTED: Final = "WriteRejected"
@@ -29,6 +30,19 @@ MAX_REPORTED_TRANSACTIONS: Final = 3
 
 MAX_REPORTED_SKIPS: Final = 3
 """Records to skip without effect that the condition names."""
+
+TABLE_NOT_REGISTERED: Final = "TableNotRegistered"
+TABLE_CONDITIONS: Final = (
+    TABLE_NOT_REGISTERED,
+    "TableReplaced",
+    "TableRolledBack",
+    "TablePositionMissing",
+    "TablePositionLower",
+    "TableIncompatible",
+)
+"""The conditions of tables, by the reason of the error. Other reasons, such as TransientError, are those of the
+condition TableNotRegistered."""
+_REASON: Final = r"[A-Z][A-Za-z]{0,63}"
 
 _DATA_REASONS: Final = ("DataLoss", "ObjectConflict", "TopicRecreated")
 _MIN_CAPPED_MS: Final = 10 * 60_000
@@ -47,6 +61,7 @@ def compose(ctx: Context, result: PolicyResult, history: AttemptHistory) -> list
         _kstatus("Reconciling", result.reconciling, result),
         _kstatus("Stalled", result.stalled, result),
         *_data(ctx, history),
+        *_tables(ctx),
         *_spec(ctx, result),
         *_memory(ctx, result),
         *_offset_reset(ctx),
@@ -80,6 +95,21 @@ def _data(ctx: Context, history: AttemptHistory) -> Iterator[Condition]:
         yield _true("HangingTransaction", _hanging_message(report.hanging_transactions))
     if report is not None and report.skips is not None and report.skips.without_effect:
         yield _true("SkipWithoutEffect", _skips_message(report.skips))
+
+
+def _tables(ctx: Context) -> Iterator[Condition]:
+    """Why nothing is added to tables: a condition for each kind, with the tables that it concerns."""
+    report = ctx.pods.report
+    found: dict[str, list[TableReport]] = {}
+    for each in () if report is None else report.tables:
+        if each.reason is not None:
+            found.setdefault(each.reason if each.reason in TABLE_CONDITIONS else TABLE_NOT_REGISTERED, []).append(each)
+    for kind, tables in found.items():
+        first = tables[0]
+        others = f"; the same kind of error of {len(tables) - 1} more tables" if len(tables) > 1 else ""
+        is_reason = re.fullmatch(_REASON, first.reason or "") is not None
+        message = f"table {first.table}: {first.message}{others}. The sink continues to copy"
+        yield _true(kind, message, (first.reason or "") if is_reason else kind)
 
 
 def _skips_message(skips: SkipsReport) -> str:

@@ -205,6 +205,7 @@ class SizingFacts:
             executors=self.scaling.desired,
             part_size=spec.s3.part_size,
             encoding=memory_budget.encoding_memory(spec.format),
+            registration=memory_budget.registration_memory(spec.tables) if self.sink.is_local else 0,
             open_objects=load.open_objects or 0,
             held_bytes=load.held_bytes or 0,
             active_partitions=load.active_partitions or 0,
@@ -226,8 +227,11 @@ class SizingFacts:
             return self.start_size
         partitions = self.previous.progress.partitions
         assigned = max(0, (partitions.assigned if partitions else None) or 0)
-        written = self.sink.manifest.spec.driver.memory
-        return written or memory_sizing.driver_size(assigned, self.history.sizing, self.now)
+        spec = self.sink.manifest.spec
+        registration = memory_budget.registration_memory(spec.tables)
+        return spec.driver.memory or memory_sizing.driver_size(
+            assigned, self.history.sizing, self.now, registration=registration
+        )
 
     @property
     def is_driver_capped(self) -> bool:

@@ -12,7 +12,7 @@ from s3sink_operator.decide.policy_result import PolicyResult
 from s3sink_operator.failures import pod_failures
 from s3sink_operator.names import Component
 from s3sink_operator.sizing.executor_count import ScalingBounds
-from s3sink_operator.status import memory_status, reported_progress, status_update
+from s3sink_operator.status import memory_status, reported_progress, reported_tables, status_update
 from s3sink_operator.status.progress_model import SinkProgress
 from s3sink_operator.status.status_model import (
     AppliedDefaultStatus,
@@ -22,6 +22,7 @@ from s3sink_operator.status.status_model import (
     S3SinkStatus,
     ScalingChange,
     ScalingStatus,
+    TableStatus,
 )
 from s3sink_operator.types import is_terminating, to_timestamp
 from sink_job.api.report import RunState
@@ -45,6 +46,7 @@ def build_status(ctx: Context, result: PolicyResult) -> S3SinkStatus:
         published=published or None,
         published_endpoint=(ctx.sink.s3_endpoint or None) if published else None,
         progress=_progress(ctx, result),
+        tables=_tables(ctx),
         memory=_memory(ctx, result),
         scaling=_scaling(ctx),
         attempts=status_update.newest_attempts(history.attempts),
@@ -128,6 +130,15 @@ def _progress(ctx: Context, result: PolicyResult) -> SinkProgress:
         ended = pod_failures.ended_ms(ctx.pods.operation) or ctx.now
         found = found if final is None else reported_progress.progress_after_publish(found, final, ended)
     return found.model_copy(update={"phase": result.phase})
+
+
+def _tables(ctx: Context) -> list[TableStatus] | None:
+    """The tables of the report, or else those of the previous status while the spec has any."""
+    report = ctx.pods.report
+    if report is not None and report.table_sums is not None:
+        return reported_tables.tables(report.tables)
+    has_tables = ctx.sink.parsed is None or bool(ctx.sink.parsed.spec.tables)
+    return ctx.previous.status.tables if has_tables else None
 
 
 def _memory(ctx: Context, result: PolicyResult) -> MemoryStatus | None:

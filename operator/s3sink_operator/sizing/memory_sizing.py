@@ -186,10 +186,11 @@ def is_driver_capped(state: SizingState, now: int) -> bool:
     return _without_expired(state, now).driver_minimum >= MAX_DRIVER
 
 
-def driver_size(partitions: int, state: SizingState, now: int) -> int:
-    """Bytes of a driver whose tasks run in executors, for this many topic-partitions."""
+def driver_size(partitions: int, state: SizingState, now: int, *, registration: int = 0) -> int:
+    """Bytes of a driver whose tasks run in executors, for this many topic-partitions and `registration` bytes to
+    register tables."""
     cursors = max(partitions, MIN_PARTITIONS) * PER_PARTITION
-    least = round_up(memory_budget.HEAP + memory_budget.JVM_BESIDE_HEAP + memory_budget.DRIVER + cursors)
+    least = round_up(memory_budget.HEAP + memory_budget.JVM_BESIDE_HEAP + memory_budget.DRIVER + registration + cursors)
     return max(least, min(_without_expired(state, now).driver_minimum, MAX_DRIVER))
 
 

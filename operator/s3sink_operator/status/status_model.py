@@ -21,6 +21,7 @@ from s3sink_operator.status.progress_model import MAX_MOST_LAGGING, SinkProgress
 from s3sink_operator.status.status_fields import PastTimes, Quantity, StatusModel, Time
 from s3sink_operator.types import FailureCategory
 from sink_job.api.enums import DesiredState, ResetTo
+from sink_job.api.report import MAX_TABLE_MESSAGE, MAX_TABLE_NAME, MAX_TABLES_SHOWN
 
 MAX_ATTEMPTS: Final = 5
 """Attempts that `attempts` lists."""
@@ -248,6 +249,43 @@ class OffsetResetStatus(StatusModel):
     """Nonces of the completed requests."""
 
 
+class TablePositionStatus(StatusModel):
+    """Position of the sink in a table."""
+
+    generation: int | None = None
+    """Generation of the ledger."""
+    record: int | None = None
+    """Record of the ledger up to which all acknowledged objects are in the table."""
+
+
+class TableError(StatusModel):
+    """Why nothing is added to a table."""
+
+    reason: Annotated[str | None, Field(max_length=64)] = None
+    """Reason, in CamelCase."""
+    message: Annotated[str | None, Field(max_length=MAX_TABLE_MESSAGE)] = None
+    """Explanation, with the action to take."""
+
+
+class TableStatus(StatusModel):
+    """One table of spec.tables."""
+
+    name: Annotated[str, Field(max_length=MAX_TABLE_NAME)]
+    """Name of the table; the pattern of spec.tables while no name is known."""
+    topic: str | None = None
+    """Topic."""
+    position: TablePositionStatus | None = None
+    """Position of the sink in the table."""
+    lag_objects: int | None = None
+    """Number of published objects that are not in the table."""
+    lag_seconds: int | None = None
+    """Time in seconds since when the table lacks objects; 0: it lacks none."""
+    last_commit_time: Time = None
+    """Time of the last commit of the driver."""
+    error: TableError | None = None
+    """Why nothing is added."""
+
+
 class RolloutStatus(StatusModel):
     """Last restart by a rollout of the operator's defaults."""
 
@@ -296,6 +334,8 @@ class S3SinkStatus(StatusModel):
     """S3 endpoint of the published objects; absent for AWS."""
     progress: SinkProgress | None = None
     """Progress that the driver reports."""
+    tables: Annotated[list[TableStatus] | None, Field(max_length=MAX_TABLES_SHOWN)] = None
+    """Tables of spec.tables: those with an error first, then those that lack objects for the longest time."""
     memory: MemoryStatus | None = None
     """Memory of an executor, or of the whole sink in Local mode."""
     scaling: ScalingStatus | None = None

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import CatalogType
 from sink_job.api.field_types import TextValidator
+from sink_job.api.units.quantities import DAY, MINUTE, SECOND, Duration
 
 MAX_TABLES: Final = 10
 _NAME: Final = r"([A-Za-z0-9_]|\{topic\})+([.]([A-Za-z0-9_]|\{topic\})+)+"
@@ -65,10 +66,13 @@ class CatalogSpec(SpecModel):
 
 
 class TableSpec(SpecModel):
-    """A table of Apache Iceberg for each topic. s3sink register adds the objects; the driver does not."""
+    """A table of Apache Iceberg for each topic. The driver adds published objects beside its rounds; s3sink register
+    does it at once."""
 
     catalog: CatalogSpec
     """The catalog of the tables."""
     name: Annotated[TableName, description(example="lake.{topic}")]
     """Name of the tables: namespace.name. {topic} is replaced by the topic in lower case, with _ for characters other
     than letters, digits and _. Required if the sink has several topics."""
+    every: Annotated[int, Duration(minimum=SECOND, maximum=DAY)] = 5 * MINUTE
+    """Minimum time between two registrations of a table. Nothing is registered while nothing is new."""

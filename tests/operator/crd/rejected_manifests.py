@@ -67,6 +67,15 @@ def _exclusive() -> Iterator[tuple[str, list[Changes], str]]:
         yield f"{name} with {other}", [changes], f"spec.s3.{name} cannot be combined with {other}"
 
 
+def _every(text: str) -> Changes:
+    """Tables that are registered at this interval."""
+    catalog = {"type": "Rest", "uri": "https://catalog.example.com"}
+    return {
+        "spec.format": {"converter": "ConnectJson", "output": "Parquet"},
+        "spec.tables": [{"catalog": catalog, "name": "lake.{topic}", "every": text}],
+    }
+
+
 _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
     ("a name of 41 characters", [{"metadata.name": "a" * 41}], "metadata.name is longer than 40 characters"),
     ("a name with a dot", [{"metadata.name": "a.b"}], "metadata.name has a dot"),
@@ -234,6 +243,9 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         [{"spec.format": {"output": "Parquet", "compression": {"codec": "Deflate"}}}],
         _COMPRESSION.format("Parquet", "Snappy, None, Gzip, Zstd, Lz4, Brotli"),
     ),
+    ("an interval without a unit", [_every("5")], "spec.tables[].every is not a duration"),
+    ("an interval of nothing", [_every("5ms")], "spec.tables[].every is below the minimum of 1s"),
+    ("an interval of two days", [_every("2d")], "spec.tables[].every is above the maximum of 1d"),
     (
         "a unit of times without Parquet",
         [{"spec.format.parquet.timeUnit": "AsSchema"}],

@@ -16,7 +16,7 @@ from s3sink_operator.status.status_model import ConditionStatus
 from s3sink_operator.status.status_update import Condition
 from s3sink_operator.types import REPLACEMENT_KIND, Json, ObjectWrites, Rejection, Replacement, to_timestamp
 from sink_job.api.errors import TopicRecreated
-from sink_job.api.report import HangingTransactionReport, SkipReport, SkipsReport, Totals
+from sink_job.api.report import HangingTransactionReport, SkipReport, SkipsReport, TableReport, Totals
 from tests.operator.fake_cluster import MINUTE, START, Cluster, report, running
 
 RUNNING = PolicyResult(ready=ConditionStatus.TRUE, reason="Running", message="copying", phase="Running")
@@ -234,6 +234,39 @@ def test_a_re_created_topic_is_named_in_a_condition() -> None:
     cluster.fail(TopicRecreated("topic flights was deleted and created again"))
     cluster.converge()
     assert "topic flights" in cluster.condition("TopicRecreated")["message"]
+
+
+def failing_tables(*reasons: str) -> list[TableReport]:
+    return [
+        TableReport(table=f"lake.t{number}", reason=reason, message=f"why {number}")
+        for number, reason in enumerate(reasons)
+    ]
+
+
+def test_a_table_that_was_rolled_back_is_a_condition_and_the_sink_is_ready() -> None:
+    cluster = running()
+    cluster.run(tables=[TableReport(table="lake.ok"), *failing_tables("TableRolledBack")])
+    found = composed(cluster)
+    assert found["TableRolledBack"].message == "table lake.t0: why 0. The sink continues to copy"
+    assert "TableNotRegistered" not in found
+    assert cluster.ready == ("True", "Running")
+
+
+def test_other_errors_of_tables_are_one_condition_with_their_reason() -> None:
+    cluster = running()
+    cluster.run(tables=failing_tables("TransientError", "AccessDenied", "TableIncompatible"))
+    found = composed(cluster)
+    assert (found["TableNotRegistered"].reason, found["TableIncompatible"].reason) == (
+        "TransientError",
+        "TableIncompatible",
+    )
+    assert "of 1 more tables" in found["TableNotRegistered"].message
+
+
+def test_a_reason_that_is_none_for_kubernetes_is_not_written() -> None:
+    cluster = running()
+    cluster.run(tables=failing_tables("no reason!"))
+    assert composed(cluster)["TableNotRegistered"].reason == "TableNotRegistered"
 
 
 def skips_without_effect(count: int) -> SkipsReport:

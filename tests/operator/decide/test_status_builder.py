@@ -16,7 +16,7 @@ from s3sink_operator.sizing.memory_sizing import SizingPlan, SizingState
 from s3sink_operator.status.status_model import ConditionStatus, OffsetResetStatus, S3SinkStatus
 from s3sink_operator.types import ObjectWrites, SinkResources, to_timestamp
 from sink_job.api.errors import AccessDenied
-from sink_job.api.report import RunState
+from sink_job.api.report import RunState, TableReport, TableSums
 from sink_job.api.units.quantities import GI
 from tests.operator.fake_cluster import MINUTE, SETTINGS, START, Cluster, document, report, running
 
@@ -149,6 +149,27 @@ def test_topics_that_an_edit_may_have_removed_are_not_kept_without_a_report() ->
     progress = built(cluster).progress
     assert progress is not None
     assert (progress.topics, progress.most_lagging) == (None, None)
+
+
+# -- tables ---------------------------------------------------------------------------------------------------------
+
+TABLES = [{"catalog": {"type": "Rest", "uri": "https://catalog.example.com"}, "name": "lake.{topic}"}]
+
+
+def table_names(cluster: Cluster) -> list[str] | None:
+    found = built(cluster).tables
+    return None if found is None else [each.name for each in found]
+
+
+def test_the_tables_are_those_of_the_report_and_are_kept_without_one_until_the_spec_has_none() -> None:
+    cluster = running(tables=TABLES, format={"converter": "ConnectJson", "output": "Parquet"})
+    cluster.report = report(tables=[TableReport(table="lake.flights")], table_sums=TableSums(tables=1))
+    assert table_names(cluster) == ["lake.flights"]
+    cluster.sink["status"] = built(cluster).document()
+    cluster.report = None
+    assert table_names(cluster) == ["lake.flights"]
+    cluster.edit(tables=[])
+    assert table_names(cluster) is None
 
 
 # -- memory, executors and defaults --------------------------------------------------------------------------------

@@ -11,7 +11,16 @@ from s3sink_operator.observe.limited_report import MAX_MARKS, LimitedReport, par
 from s3sink_operator.observe.report_client import MAX_REPORT_BYTES
 from s3sink_operator.status import reported_progress
 from s3sink_operator.types import Unreachable
-from sink_job.api.report import MAX_SUMS, HangingTransactionReport, PartitionReport, Report
+from sink_job.api.report import (
+    MAX_SUMS,
+    MAX_TABLE_MESSAGE,
+    MAX_TABLE_NAME,
+    MAX_TABLES_SHOWN,
+    HangingTransactionReport,
+    PartitionReport,
+    Report,
+    TableReport,
+)
 from sink_job.api.report_access import MAX_REPORTED
 from tests.operator.fake_cluster import report
 
@@ -62,7 +71,11 @@ def test_the_largest_report_of_a_driver_is_below_the_limits_of_the_operator() ->
         HangingTransactionReport(topic=each.topic, partition=each.partition, offset=most, end=most, since=10**14)
         for each in partitions
     ]
-    whole = report().model_copy(update={"partitions": partitions, "hanging_transactions": hanging})
+    tables = [
+        TableReport(table="\u2028" * MAX_TABLE_NAME, topic=topics[0], lag_ms=most, message="\u2028" * MAX_TABLE_MESSAGE)
+        for _ in range(MAX_TABLES_SHOWN)
+    ]
+    whole = report().model_copy(update={"partitions": partitions, "hanging_transactions": hanging, "tables": tables})
     text = whole.limited(MAX_REPORTED).model_dump_json(by_alias=True).encode()
     assert len(text) < MAX_REPORT_BYTES
     found = parse_report(text)
@@ -98,8 +111,9 @@ def test_a_report_is_read_as_the_driver_wrote_it() -> None:
     assert found.model_dump() == report().model_dump()
 
 
-ITEMS = {
+ITEMS: dict[str, tuple[dict[str, Any], int]] = {
     "partitions": ({"topic": "t", "partition": 0, "committed": 1, "next": 1}, MAX_REPORTED),
+    "tables": ({"table": "lake.log"}, MAX_TABLES_SHOWN),
     "hangingTransactions": ({"topic": "t", "partition": 0, "offset": 1, "end": 2, "since": 3}, MAX_SUMS),
 }
 

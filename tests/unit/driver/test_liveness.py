@@ -51,7 +51,7 @@ def test_the_claim_each_poll_of_log_ends_each_round_and_the_end_are_beats() -> N
     clock = Clock()
     heartbeat = Heartbeat(clock)
     progress = Progress(accepted(), lambda: 0, observer=heartbeat.beat)
-    commits: Any = types.SimpleNamespace(state=LedgerState(), committed={}, published=0)
+    commits: Any = types.SimpleNamespace(state=LedgerState(), committed={}, published=0, published_of_topics={})
     steps: list[Callable[[], object]] = [
         lambda: progress.claimed(LedgerState()),
         lambda: progress.recovered(commits),

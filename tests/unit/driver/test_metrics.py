@@ -59,6 +59,12 @@ def labels(**given: str) -> frozenset[tuple[str, str]]:
         ("active_partitions", labels(), 1),
         ("buffered_bytes", labels(), 70),
         ("spilled_bytes", labels(), 80),
+        ("tables", labels(), 3),
+        ("tables_failing", labels(), 1),
+        ("table_lag_objects", labels(), 7),
+        ("table_lag_seconds", labels(), 61.5),
+        ("table_objects_total", labels(), 40),
+        ("table_commits_total", labels(), 5),
         ("jvm_peak_bytes", labels(), 90),
         ("state", labels(s3sink_state="Running"), 1),
         ("state", labels(s3sink_state="Failed"), 0),
@@ -77,6 +83,10 @@ def test_an_unknown_value_has_no_sample(make_report: MakeReport) -> None:
     assert ("s3sink_last_publish_time_seconds", labels()) not in found
     assert ("s3sink_partition_lag_records", labels(topic="flights", partition="1")) not in found
     assert ("s3sink_partition_committed_offset", labels(topic="flights", partition="1")) in found
+
+
+def test_a_sink_without_tables_has_no_samples_of_them(make_report: MakeReport) -> None:
+    assert not [name for name, _ in samples(make_report(table_sums=None)) if name.startswith("s3sink_table")]
 
 
 def test_a_sum_of_unknown_values_has_no_sample(make_report: MakeReport) -> None:

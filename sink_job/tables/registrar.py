@@ -1,0 +1,228 @@
+"""Registers what a driver publishes, in a thread beside its rounds: the rounds never wait for a catalog.
+
+A table is registered at most once per `every`, and only if the driver has published objects of its topic since, or the
+last registration has failed. So an idle table costs no request. The first registration of a driver adds what earlier
+ones have published. An error of a table is in the report of the driver, and nothing else of the sink depends on it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from sink_job.api.errors import SinkError
+from sink_job.api.report import Failure, TableReport, TableSums
+from sink_job.api.sections.tables_section import TableSpec
+from sink_job.api.spec import Sink
+from sink_job.s3 import S3Client, S3Settings
+from sink_job.tables.catalogs import TableCatalog
+from sink_job.tables.memory import StoredMemory
+from sink_job.tables.names import table_names
+from sink_job.tables.plan import Request
+from sink_job.tables.position import TablePosition
+from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
+from sink_job.tables.sink_tables import SinkTables, read_tables
+from sink_job.tables.table_lag import TableLag, shown, sums
+
+TICK_S: Final = 1.0
+"""Time between two looks at what the driver has published, in s. They cost no request."""
+END_S: Final = 5.0
+"""Maximum time in s to wait for the thread at the end. The process may end within a registration: the next one
+completes it."""
+
+_log = logging.getLogger(__name__)
+
+
+class DriverProgress(Protocol):
+    """`sink_job.coordinator.progress.Progress`."""
+
+    @property
+    def published_of_topics(self) -> Mapping[str, int] | None: ...
+    def tables(self, reports: Sequence[TableReport], sums: TableSums) -> None: ...
+
+
+class _Stopped(Exception):
+    """The driver ends."""
+
+
+@dataclass
+class _Schedule:
+    """The registrations of one entry of `spec.tables`. `next_ms`: the earliest time of the next one. `counted`: what
+    the driver had published when the last one without an error began; None before. `failure`: an error before the names
+    of tables are known. `lags`: by topic."""
+
+    spec: TableSpec
+    next_ms: int = 0
+    counted: Mapping[str, int] | None = None
+    failure: TableLag | None = None
+    catalog: TableCatalog | None = None
+    lags: dict[str, TableLag] = field(default_factory=dict)
+
+    def is_due(self, published: Mapping[str, int], now: int) -> bool:
+        return now >= self.next_ms and published != self.counted
+
+    def reports(self, published: Mapping[str, int], now: int) -> list[TableReport]:
+        found = [*self.lags.values(), *([] if self.failure is None else [self.failure])]
+        return [each.report(published.get(each.topic, 0), now) for each in found]
+
+
+class Registrar:
+    """Registers the tables of a sink while the context is active. `clock` returns ms since 1970-01-01 UTC, `redact`
+    removes secrets from a text."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        settings: S3Settings,
+        s3: S3Client,
+        progress: DriverProgress,
+        *,
+        clock: Callable[[], int],
+        redact: Callable[[str], str],
+        tick_s: float = TICK_S,
+    ) -> None:
+        self._sink = sink
+        self._settings = settings
+        self._s3 = s3
+        self._progress = progress
+        self._clock = clock
+        self._redact = redact
+        self._tick_s = tick_s
+        self._schedules = [_Schedule(spec) for spec in sink.spec.tables]
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="s3sink-tables", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join(END_S)
+
+    def finish(self) -> None:
+        """Ends the thread, then registers what the driver has published last. Errors are in the report and the log."""
+        self._stop.set()
+        self._thread.join()
+        self._stop.clear()
+        for each in self._schedules:
+            each.next_ms = 0
+        self.poll()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._tick_s):
+            self.poll()
+
+    def poll(self) -> None:
+        """Registers the tables that are due, and reports all."""
+        published = self._progress.published_of_topics
+        if published is None:  # the driver has not recovered yet
+            return
+        self._observe(published)
+        due = [each for each in self._schedules if each.is_due(published, self._clock())]
+        if due:
+            self._register(due, published)
+        found = [report for each in self._schedules for report in each.reports(published, self._clock())]
+        self._progress.tables(shown(found), sums(found))
+
+    def _observe(self, published: Mapping[str, int]) -> None:
+        now = self._clock()
+        for each in self._schedules:
+            for topic, lag in each.lags.items():
+                lag.observe(published.get(topic, 0), now)
+
+    def _register(self, due: Sequence[_Schedule], published: Mapping[str, int]) -> None:
+        try:
+            tables = read_tables(self._sink, self._settings, self._s3)
+        except Exception as error:
+            for each in due:
+                self._later(each)
+                self._failed_before(each, error)
+            return
+        for each in due:
+            self._later(each)
+            try:
+                complete = self._register_all(each, tables, published)
+            except _Stopped:
+                return
+            except Exception as error:
+                each.catalog = None
+                self._failed_before(each, error)
+                continue
+            each.failure = None
+            each.counted = dict(published) if complete else None
+
+    def _later(self, schedule: _Schedule) -> None:
+        schedule.next_ms = self._clock() + schedule.spec.every
+
+    def _register_all(self, schedule: _Schedule, tables: SinkTables, published: Mapping[str, int]) -> bool:
+        """Registers the tables of an entry with new objects; returns whether all have all of them."""
+        names = table_names(schedule.spec.name, tables.objects)
+        catalog = schedule.catalog = schedule.catalog or tables.catalog(schedule.spec)
+        complete = True
+        for topic, name in names.items():
+            lag = schedule.lags.setdefault(topic, TableLag(name, topic))
+            count = published.get(topic, 0)
+            if lag.is_current(count):
+                continue
+            lag.observe(count, self._clock())
+            complete &= self._register_table(catalog, tables, lag, count)
+        return complete
+
+    def _register_table(self, catalog: TableCatalog, tables: SinkTables, lag: TableLag, published: int) -> bool:
+        objects = tables.objects[lag.topic]
+        target = TopicTable(lag.table, lag.topic, objects, tables.view, tables.prefixes, self._wait)
+        try:
+            outcome = Registration(self._s3, tables.root, catalog, target).run(Request(creates=True))
+        except _Stopped:
+            raise
+        except Exception as error:
+            after = self._last_record(tables, lag)
+            lag.read(published, sum(o.acknowledged > after for o in objects), self._clock())
+            self._failed(lag, error)
+            return False
+        lag.read(published, 0, self._clock())
+        self._succeeded(lag, outcome)
+        return True
+
+    def _wait(self, seconds: float) -> None:
+        if self._stop.wait(seconds):
+            raise _Stopped
+
+    def _last_record(self, tables: SinkTables, lag: TableLag) -> int:
+        """The record up to which the table is known to have all objects."""
+        try:
+            memory = StoredMemory(self._s3, tables.root, lag.table).read()
+        except SinkError:
+            return 0 if lag.position is None else lag.position.record
+        if memory is None:
+            return 0
+        lag.position = TablePosition(memory.ledger, memory.generation, memory.record, memory.snapshot)
+        return memory.record
+
+    def _succeeded(self, lag: TableLag, outcome: RegistrationOutcome) -> None:
+        if lag.reason is not None:
+            _log.info("table %s: registered again", lag.table)
+        lag.added(outcome.position, outcome.objects, outcome.commits, self._clock())
+        if outcome.objects:
+            _log.info("table %s: added %d objects with %d records", lag.table, outcome.objects, outcome.records)
+
+    def _failed_before(self, schedule: _Schedule, error: Exception) -> None:
+        """An error before the first table of an entry."""
+        if schedule.failure is None:
+            schedule.failure = TableLag(schedule.spec.name, "")
+        self._failed(schedule.failure, error)
+
+    def _failed(self, lag: TableLag, error: Exception) -> None:
+        failure = Failure.of(error)
+        message = self._redact(failure.message)
+        if lag.failed(failure.reason, message) and not self._stop.is_set():
+            trace = None if isinstance(error, SinkError) else error
+            text = "table %s: %s: %s. The sink continues to copy"
+            _log.error(text, lag.table, failure.reason, message, exc_info=trace)
