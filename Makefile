@@ -38,7 +38,7 @@ help: ## this list
 setup: ## .venv from requirements.lock (every other target does it first)
 	@$(SETUP)
 
-demo: ## a real broker, an S3 server, 336,776 flights, a kill -9, and the proof that nothing is lost or duplicated (ARGS=--avro, --parquet)
+demo: ## a real broker, an S3 server, 336,776 flights, a kill -9, and the proof that nothing is lost or duplicated (ARGS=--avro, --parquet, --table)
 	@$(SETUP) s3-server jars $(if $(filter --avro,$(ARGS)),schema-registry)
 	@$(BIN)/python -m demo run $(ARGS)
 

@@ -13,7 +13,7 @@ from demo.flights import Flights
 from demo.scenario import JSON, PARQUET, play
 from demo.servers import ROOT, Servers, forget, remembered
 
-_MONTHS = "with --avro and --parquet: only the first N months of the data set, at least 2"
+_MONTHS = "with --avro, --parquet and --table: only the first N months of the data set, at least 2"
 LEFT_RUNNING = ROOT / ".cache" / "demo"
 
 
@@ -22,14 +22,16 @@ def main() -> int:
     parser.add_argument("command", choices=("run", "up", "down"))
     parser.add_argument("--avro", action="store_true", help="with run: Avro with a schema registry")
     parser.add_argument("--parquet", action="store_true", help="with run: Parquet objects from JSON with a schema")
+    parser.add_argument("--table", action="store_true", help="with run: Parquet objects and an Iceberg table over them")
     parser.add_argument("--months", type=int, choices=range(2, 13), default=12, metavar="N", help=_MONTHS)
     args = parser.parse_args()
-    if args.avro and args.parquet:
-        parser.error("--avro and --parquet exclude each other")
-    if (args.avro or args.parquet) and args.command != "run":
-        parser.error("--avro and --parquet require the command run")
-    if args.months != parser.get_default("months") and not (args.avro or args.parquet):
-        parser.error("--months requires --avro or --parquet")
+    variants = [args.avro, args.parquet, args.table]
+    if sum(variants) > 1:
+        parser.error("--avro, --parquet and --table exclude each other")
+    if any(variants) and args.command != "run":
+        parser.error("--avro, --parquet and --table require the command run")
+    if args.months != parser.get_default("months") and not any(variants):
+        parser.error("--months requires --avro, --parquet or --table")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers are stopped at exit
     show = Show()
     commands = {
@@ -45,6 +47,10 @@ def run(show: Show, args: argparse.Namespace) -> int:
             from demo.avro import AVRO  # its serializers take a second to import
 
             good = play(show, Path(name), AVRO, months=args.months)
+        elif args.table:
+            from demo.table import TABLE  # imports more than the others need
+
+            good = play(show, Path(name), TABLE, months=args.months)
         else:
             good = play(show, Path(name), PARQUET if args.parquet else JSON, months=args.months)
     code = show.result(good)

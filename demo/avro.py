@@ -114,7 +114,7 @@ class AvroServers(Servers):
         super().stop()
 
 
-def _check(show: Show, servers: AvroServers, topics: Topics) -> bool:
+def _check(show: Show, servers: AvroServers, topics: Topics, flights: Flights) -> bool:
     return check_versions(show, servers, topics, servers.schema_ids(), NEW_FIELD)
 
 

@@ -34,7 +34,7 @@ _CATCH_UP = ("--until-caught-up", "--publish-open", "--progress", "never")
 _S = TypeVar("_S", bound=Servers)
 
 
-def _no_check(show: Show, servers: Servers, topics: Topics) -> bool:
+def _no_check(show: Show, servers: Servers, topics: Topics, flights: Flights) -> bool:
     return True
 
 
@@ -76,7 +76,7 @@ class Variant(Generic[_S]):
     data: str
     servers: Callable[[Path], _S]
     kill_part: int
-    check: Callable[[Show, _S, Topics], bool] = _no_check
+    check: Callable[[Show, _S, Topics, Flights], bool] = _no_check
     content: Content = LINES
 
 
@@ -123,7 +123,7 @@ def play(show: Show, folder: Path, variant: Variant[_S], *, months: int = 12) ->
                 verified = sink.must("verify", "--deep", seconds=_RUN_SECONDS)
             show.console.print(verified.rstrip(), markup=False, highlight=False, soft_wrap=True)
         equal = query(show, servers, flights, variant.content)
-        return variant.check(show, servers, topics) and equal
+        return variant.check(show, servers, topics, flights) and equal
     finally:
         if sink:
             sink.kill()
@@ -224,7 +224,7 @@ def query(show: Show, servers: Servers, flights: Flights, content: Content = LIN
         found = _months(lake, content)
     expected = flights.months()
     show.step("A query over the objects (DuckDB), compared with the data set")
-    show.console.print(_as_table(found, expected))
+    show.console.print(months_table(found, expected))
     same = found == expected
     total = sum(month.flights for month in found)
     comparison = "[green]equal[/green]" if same else "[red]NOT equal[/red]"
@@ -256,7 +256,8 @@ def _as_tree(bucket: str, counts: dict[str, tuple[int, int]], unit: str) -> Tree
     return root
 
 
-def _as_table(found: list[Month], expected: list[Month]) -> Table:
+def months_table(found: list[Month], expected: list[Month]) -> Table:
+    """The sums of the months, and whether they are those of the source."""
     table = Table("month", "flights", "minutes of delay", "miles", "", box=None, padding=(0, 3))
     for column in table.columns:
         column.justify = "right"

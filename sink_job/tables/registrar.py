@@ -29,7 +29,7 @@ from sink_job.tables.sink_tables import SinkTables, read_tables
 from sink_job.tables.table_lag import TableLag, shown, sums
 
 TICK_S: Final = 1.0
-"""Time between two looks at what the driver has published, in s. They cost no request."""
+"""Time between two checks of what the driver has published, in s. They cost no request."""
 END_S: Final = 5.0
 """Maximum time in s to wait for the thread at the end. The process may end within a registration: the next one
 completes it."""
@@ -152,7 +152,6 @@ class Registrar:
             except _Stopped:
                 return
             except Exception as error:
-                each.catalog = None
                 self._failed_before(each, error)
                 continue
             each.failure = None
@@ -164,21 +163,19 @@ class Registrar:
     def _register_all(self, schedule: _Schedule, tables: SinkTables, published: Mapping[str, int]) -> bool:
         """Registers the tables of an entry with new objects; returns whether all have all of them."""
         names = table_names(schedule.spec.name, tables.objects)
-        catalog = schedule.catalog = schedule.catalog or tables.catalog(schedule.spec)
         complete = True
         for topic, name in names.items():
-            lag = schedule.lags.setdefault(topic, TableLag(name, topic))
-            count = published.get(topic, 0)
-            if lag.is_current(count):
-                continue
-            lag.observe(count, self._clock())
-            complete &= self._register_table(catalog, tables, lag, count)
+            lag, count = schedule.lags.setdefault(topic, TableLag(name, topic)), published.get(topic, 0)
+            if not lag.is_current(count):
+                lag.observe(count, self._clock())
+                complete &= self._register_table(schedule, tables, lag, count)
         return complete
 
-    def _register_table(self, catalog: TableCatalog, tables: SinkTables, lag: TableLag, published: int) -> bool:
+    def _register_table(self, schedule: _Schedule, tables: SinkTables, lag: TableLag, published: int) -> bool:
         objects = tables.objects[lag.topic]
         target = TopicTable(lag.table, lag.topic, objects, tables.view, tables.prefixes, self._wait)
         try:
+            catalog = schedule.catalog = schedule.catalog or tables.catalog(schedule.spec)
             outcome = Registration(self._s3, tables.root, catalog, target).run(Request(creates=True))
         except _Stopped:
             raise
@@ -214,9 +211,9 @@ class Registrar:
             _log.info("table %s: added %d objects with %d records", lag.table, outcome.objects, outcome.records)
 
     def _failed_before(self, schedule: _Schedule, error: Exception) -> None:
-        """An error before the first table of an entry."""
+        """An error before the tables of an entry are known: all of them may lack objects."""
         if schedule.failure is None:
-            schedule.failure = TableLag(schedule.spec.name, "")
+            schedule.failure = TableLag(schedule.spec.name, "", since=self._clock())
         self._failed(schedule.failure, error)
 
     def _failed(self, lag: TableLag, error: Exception) -> None:

@@ -33,7 +33,7 @@ from tests.support.operator_fixture import Operated, StartOperator, is_ready
 pytestmark = [pytest.mark.cluster, pytest.mark.data]
 
 SPEED: Final = 200
-VALUES: Final = {"publishAgeSeconds": 5, "lagRecords": 10, "restartsPerHour": 1}
+VALUES: Final = {"publishAgeSeconds": 5, "lagRecords": 10, "restartsPerHour": 1, "tableLagSeconds": 1}
 OF_THE_OPERATOR: Final = (
     {"S3SinkNotReady", "S3SinkFailing"},
     {"S3SinkOperatorDown"},
@@ -49,6 +49,7 @@ OF_A_DRIVER: Final = (
     {"S3SinkNotRunning"},
     {"S3SinkRestartingFrequently"},
     {"S3SinkDeadLetters"},
+    {"S3SinkTableLagging"},
 )
 """The alerts of each fault, in the order in which the tests make them."""
 _DURATION = re.compile(r"(?<=[\[: ])(\d+)([mh])(?=[\]:)]|$)")
@@ -290,6 +291,15 @@ class RealDriver:
         errors = {"tolerance": "All", "deadLetters": {"prefix": "rejected"}}
         self.command.write(self.document | {"spec": self.document["spec"] | {"errors": errors}})
 
+    def add_table(self) -> None:
+        """From the next start on, objects are Parquet, and a table is in a catalog that does not answer."""
+        (port,) = free_ports(1)
+        catalog = {"type": "Rest", "uri": f"http://{LOOPBACK}:{port}"}
+        table = {"catalog": catalog, "name": "lake.{topic}", "every": "1s"}
+        schema = {"text": "[{name: number, type: int64}]"}
+        changes = {"format": {"converter": "Json", "schema": schema, "output": "Parquet"}, "tables": [table]}
+        self.command.write(self.document | {"spec": self.document["spec"] | changes})
+
     def grow(self) -> None:
         """A few more records every second, less than an object."""
         begin = time.monotonic()
@@ -361,7 +371,7 @@ def driver(
 
 def test_alerts_about_a_driver_fire_in_their_faults(driver: RealDriver) -> None:
     watch = driver.watch
-    dropped, growing, rebuilt, hanging, lost, down, not_running, restarting, dead = OF_A_DRIVER
+    dropped, growing, rebuilt, hanging, lost, down, not_running, restarting, dead, lagging = OF_A_DRIVER
     driver.start()
     driver.produce(_FLUSH)
     watch.begin_when(driver.is_idle)
@@ -409,3 +419,10 @@ def test_alerts_about_a_driver_fire_in_their_faults(driver: RealDriver) -> None:
     driver.start()
     driver.produce_invalid()
     driver.wait_fired(dead)
+    driver.process.kill()
+
+    watch.silent(lagging)
+    driver.add_table()
+    driver.start()
+    driver.produce(_FLUSH)
+    driver.wait_fired(lagging)

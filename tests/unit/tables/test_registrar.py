@@ -10,9 +10,11 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
+from sink_job.api.errors import TransientError
 from sink_job.api.report import TableReport, TableSums
 from sink_job.s3 import S3Settings
 from sink_job.tables import registrar as module
+from sink_job.tables import sink_tables
 from sink_job.tables.catalogs import CommitUnknown, IcebergCatalog, open_catalog
 from sink_job.tables.file_io import clients_like
 from sink_job.tables.registrar import Registrar
@@ -156,7 +158,7 @@ def test_an_error_of_a_table_is_reported_and_tried_again(
     assert (driver.progress.only.reason, driver.progress.only.lag_objects, driver.rows()) == (None, 0, 3)
 
 
-def test_a_table_of_somebody_else_is_not_filled_without_a_command(driver: RegisteringDriver) -> None:
+def test_a_table_of_another_program_is_not_filled_without_a_command(driver: RegisteringDriver) -> None:
     iceberg = driver.catalog._catalog
     iceberg.create_namespace("lake")
     iceberg.create_table("lake.log", Schema(NestedField(1, "id", LongType())))
@@ -196,6 +198,51 @@ def test_an_error_before_the_first_table_has_the_pattern(driver: RegisteringDriv
     driver.now += 5 * MINUTE
     registrar.poll()
     assert (driver.progress.only.table, driver.progress.only.reason) == ("lake.log", None)
+
+
+def test_a_catalog_that_cannot_be_opened_is_an_error_of_each_table(
+    driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise TransientError("the catalog does not answer")
+
+    driver.write(25)
+    with monkeypatch.context() as patch:
+        patch.setattr(sink_tables, "open_catalog", fails)
+        registrar = driver.registrar()
+        registrar.poll()
+        driver.now += 5 * MINUTE
+        registrar.poll()
+    report = driver.progress.only
+    assert (report.table, report.reason) == ("lake.log", "TransientError")
+    assert (report.lag_objects, report.lag_ms) == (3, 5 * MINUTE)
+    driver.now += 5 * MINUTE
+    registrar.poll()
+    assert (driver.progress.only.reason, driver.progress.only.lag_ms, driver.rows()) == (None, 0, 3)
+
+
+def test_after_a_thousand_failed_registrations_each_object_is_in_the_table_once(
+    driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise TransientError("the catalog does not answer")
+
+    registrar = driver.registrar()
+    with monkeypatch.context() as patch:
+        patch.setattr(IcebergCatalog, "load", fails)
+        for attempt in range(1_000):
+            if attempt % 100 == 0:
+                driver.write(driver.written + 15)
+            driver.now += 5 * MINUTE
+            registrar.poll()
+    driver.now += 5 * MINUTE
+    registrar.poll()
+    table = driver.catalog.load("lake.log")
+    assert table is not None
+    paths = table.inspect.files()["file_path"].to_pylist()
+    objects = [f"s3://archive/{key}" for key in driver.sink.fixture.s3.objects if "/_s3sink/" not in key]
+    assert sorted(paths) == sorted(objects)
+    assert len(paths) > 10
 
 
 def test_the_end_of_a_run_registers_what_was_published_last(driver: RegisteringDriver) -> None:
