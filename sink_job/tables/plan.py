@@ -27,6 +27,9 @@ from sink_job.tables.position import TablePosition, as_text, position_in, positi
 
 MAX_OBJECTS: Final = 5_000
 """Maximum number of objects of a commit, unless one record of the ledger acknowledges more."""
+MAX_STATISTICS: Final = 50_000
+"""Maximum number of statistics of columns in a commit, unless one record of the ledger acknowledges more. They take
+about 1 KB each while they are read."""
 MAIN: Final = "main"
 
 
@@ -123,6 +126,12 @@ def next_batch(objects: Sequence[ClosedObject], after: int, end: int, limit: int
             return Batch(added, added[-1].acknowledged)
         added.append(o)
     return Batch(added, end) if added else None
+
+
+def shortened(batch: Batch, columns: int) -> Batch:
+    """The batch, or its first part whose statistics fit in memory; `columns` are those of its objects."""
+    most = max(1, MAX_STATISTICS // max(1, columns))
+    return batch if len(batch.objects) <= most else next_batch(batch.objects, 0, batch.record, most) or batch
 
 
 def dropped_columns(table: TableMetadata) -> Collection[int]:

@@ -8,6 +8,7 @@ without effect stay in the folder of the table: an unknown one may still be appl
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import StagedTable, Table
 
 from sink_job.api.errors import TransientError
+from sink_job.engine.container_memory import release_free_memory
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger.generations import generation_of
 from sink_job.ledger.state import ClosedObject
@@ -126,6 +128,9 @@ class Registration:
             self._memory.write(_memory(loaded, position, 0))
             request = replace(request, accepted=frozenset())  # what was accepted is in the table now
             outcome = replace(self._added(outcome, prepared, created=table is None), position=position)
+            del prepared, batch, loaded, table  # they are large, and the next ones are made beside them
+            gc.collect()
+            release_free_memory()
 
     def _next(self, table: Table | None, memory: Memory | None, request: Request, limit: int) -> Batch | None:
         target = self._target
@@ -138,8 +143,10 @@ class Registration:
             plan.check_layout(table.metadata)
             self._check_location(table)
         reader = FooterReader(self._s3, PROPERTIES if table is None else table.properties)
+        first = reader.read(batch.objects[0])
+        batch = plan.shortened(batch, len(first.columns.leaves))
         with pool(READERS, "s3sink-footers") as readers:
-            footers = [*readers.map(reader.read, batch.objects)]
+            footers = [first, *readers.map(reader.read, batch.objects[1:])]
         found = Schema() if table is None else table.schema()
         known = found.field_ids
         dropped = () if table is None else plan.dropped_columns(table.metadata)

@@ -24,9 +24,12 @@ from sink_job.api.errors import (
     TableReplaced,
     TableRolledBack,
 )
+from sink_job.ledger.state import ClosedObject
+from sink_job.tables import plan
 from sink_job.tables.memory import Memory
 from sink_job.tables.plan import (
     Acceptance,
+    Batch,
     LedgerView,
     Request,
     check_layout,
@@ -220,7 +223,7 @@ def test_a_missing_position_continues_after_the_higher_of_memory_and_history() -
 
 def batches(acknowledged: Sequence[int], limit: int, after: int = 0) -> list[tuple[int, int]]:
     """The number of objects and the record of each batch; the ledger has 100 records."""
-    objects = [listed(f"k{number}", b"", 1, record) for number, record in enumerate(acknowledged)]
+    objects = _acknowledged(*acknowledged)
     found = []
     while (batch := next_batch(objects, after, 100, limit)) is not None:
         found.append((len(batch.objects), batch.record))
@@ -270,3 +273,24 @@ def test_dropped_columns_are_those_of_earlier_schemas_alone() -> None:
     found = table({}, None)
     earlier = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", LongType()), schema_id=5)
     assert set(dropped_columns(found.model_copy(update={"schemas": [*found.schemas, earlier]}))) == {2}
+
+
+def _acknowledged(*records: int) -> list[ClosedObject]:
+    return [listed(f"k{number}", b"", 1, record) for number, record in enumerate(records)]
+
+
+def test_a_batch_is_shortened_at_the_end_of_a_record_if_its_statistics_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plan, "MAX_STATISTICS", 10)
+    batch = Batch(_acknowledged(1, 2, 2, 4), 9)
+    assert plan.shortened(batch, 2) == batch
+    found = plan.shortened(batch, 5)
+    assert ([o.acknowledged for o in found.objects], found.record) == ([1, 2, 2], 2)
+    assert [o.acknowledged for o in plan.shortened(batch, 1_000).objects] == [1]
+
+
+def test_a_record_is_not_divided_for_its_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "MAX_STATISTICS", 1)
+    batch = Batch(_acknowledged(2, 2), 9)
+    assert plan.shortened(batch, 5) == batch
