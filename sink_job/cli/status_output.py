@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from sink_job.api.report import Report
+from sink_job.api.report import Report, TableReport
 from sink_job.api.spec import Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.driver.console import duration, known, size
@@ -50,6 +50,17 @@ class PartitionStatus(msgspec.Struct, frozen=True, rename="camel"):
     open: Open
 
 
+class TableLine(msgspec.Struct, frozen=True, rename="camel"):
+    """A table of a running job. `record`: the record of the ledger up to which it has all objects. `missing`: published
+    objects that it lacks, `behind`: since when, in ms. `error`: why nothing is added."""
+
+    table: str
+    record: int | None
+    missing: int
+    behind: int
+    error: str | None
+
+
 class StatusSummary(msgspec.Struct, frozen=True, rename="camel"):
     """The status of a sink.
 
@@ -58,7 +69,8 @@ class StatusSummary(msgspec.Struct, frozen=True, rename="camel"):
     records dropped since its start; `dead_letters`: those in dead-letter objects. `unknown`: the reason why Kafka did
     not respond. `generation`: 1 plus the number of offset resets. `topics_dir`: the directory of objects after a reset.
     `schemas`: the inferred schema of each topic, as a field list. `recreated`: topics that were deleted and created
-    again; the log end offset of such a topic cannot be compared with the offsets in the ledger.
+    again; the log end offset of such a topic cannot be compared with the offsets in the ledger. `tables`: those of a
+    running job.
     """
 
     sink_id: str
@@ -75,6 +87,7 @@ class StatusSummary(msgspec.Struct, frozen=True, rename="camel"):
     topics_dir: str | None = None
     schemas: Mapping[str, tuple[FieldType, ...]] | None = None
     recreated: tuple[str, ...] = ()
+    tables: tuple[TableLine, ...] = ()
 
 
 def of_ledger(
@@ -148,7 +161,13 @@ def of_report(report: Report) -> StatusSummary:
         ),
         dropped=report.totals.dropped,
         dead_letters=report.totals.dead_letters,
+        tables=tuple(_table_line(each) for each in report.tables),
     )
+
+
+def _table_line(report: TableReport) -> TableLine:
+    error = None if report.reason is None else f"{report.reason}: {report.message}"
+    return TableLine(report.table, report.record, report.lag_objects, report.lag_ms, error)
 
 
 def settled(read: Callable[[], StatusSummary]) -> StatusSummary:
@@ -179,6 +198,8 @@ def as_table(status: StatusSummary) -> str:
     lines = [_headline(status)]
     if status.partitions:
         lines += ["", *_table(status)]
+    if status.tables:
+        lines += ["", *(_table_text(each) for each in status.tables)]
     lines += [
         f"{p.topic}-{p.partition}: consumer group offset is {p.group:,} but should be {p.committed:,}; the next run "
         "will correct it"
@@ -196,6 +217,12 @@ def as_table(status: StatusSummary) -> str:
             *field_list_lines(fields),
         ]
     return "\n".join(lines)
+
+
+def _table_text(table: TableLine) -> str:
+    lag = f"lacks {table.missing:,} objects for {duration(table.behind)}" if table.missing else "has all objects"
+    at = "" if table.record is None else f", up to record {table.record:,}"
+    return f"table {table.table}: {lag}{at}{'' if table.error is None else f'; {table.error}'}"
 
 
 def _headline(status: StatusSummary) -> str:

@@ -29,6 +29,7 @@ from s3sink_operator.status.status_model import (
     S3SinkStatus,
     ScalingStatus,
     StatusCondition,
+    TableStatus,
 )
 from s3sink_operator.status.status_update import LAG_INTERVAL_MS
 from s3sink_operator.types import Json, is_terminating
@@ -155,6 +156,9 @@ def _sections(sink: Json, now: int, shown: Sequence[PartitionProgress] | None) -
         for each in (progress.most_lagging or () if shown is None else shown)
     ]
     yield _section(["TOPIC", "PARTITION", "COMMITTED", "NEXT", "END", "LAG", "BEHIND"], partitions)
+    yield _section(
+        ["TABLE", "TOPIC", "COMMITTED", "MISSING", "BEHIND", "ERROR"], [_table(t, now) for t in status.tables or ()]
+    )
     attempts = [
         [
             str(each.number or NONE),
@@ -167,6 +171,17 @@ def _sections(sink: Json, now: int, shown: Sequence[PartitionProgress] | None) -
         for each in status.attempts or ()
     ]
     yield _section(["ATTEMPT", "STARTED", "ENDED", "REASON", "EXIT", "MESSAGE"], attempts)
+
+
+def _table(table: TableStatus, now: int) -> list[str]:
+    return [
+        table.name,
+        table.topic or NONE,
+        NONE if table.last_commit_time is None else f"{format_since(table.last_commit_time, now)} ago",
+        format_count(table.lag_objects),
+        NONE if not table.lag_seconds else format_duration(table.lag_seconds),
+        NONE if table.error is None else table.error.reason or NONE,
+    ]
 
 
 def _section(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

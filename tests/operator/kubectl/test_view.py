@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 from s3sink_operator import names
 from s3sink_operator.kubectl import view
 from sink_job.api.errors import BucketNotFound
+from sink_job.api.report import TableReport, TableSums
 from tests.operator.fake_cluster import MINUTE, START, document, report, running
 
 
@@ -34,6 +36,16 @@ def test_all_of_a_running_sink_names_the_partitions_that_are_furthest_behind() -
     assert "Lag:           5 records, the oldest is 0s old; observed 0s ago\n" in text
     assert "flights   0           100         100    105   5     0s" in text
     assert "Last failure" not in text
+
+
+def test_what_a_table_lacks_is_shown_with_the_reason() -> None:
+    cluster = running()
+    tables = [TableReport(table="lake.flights", topic="flights", lag_objects=3, lag_ms=61_000, reason="TableReplaced")]
+    cluster.report = report(now=cluster.now, tables=tables, table_sums=TableSums(tables=1))
+    cluster.converge()
+    text = view.detail(cluster.sink, cluster.now)
+    assert re.search(r"TABLE +TOPIC +COMMITTED +MISSING +BEHIND +ERROR", text)
+    assert re.search(r"lake\.flights +flights +- +3 +1m1s +TableReplaced", text)
 
 
 def test_a_failed_sink_shows_the_failure_and_the_next_attempt() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from sink_job.api.parser import load_sink
-from sink_job.api.report import PartitionReport, Report, RunState, Totals
+from sink_job.api.report import PartitionReport, Report, RunState, TableReport, Totals
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.cli import status_output
 from sink_job.json.typed.field_list import FieldType, parse_fields
@@ -208,6 +208,31 @@ def test_the_status_of_a_report_shows_dropped_records_and_dead_letters() -> None
     assert "record 7  1,200 dropped  7 dead letters  lag" in status_output.as_table(found)
     assert json.loads(status_output.as_json(found))["dropped"] == 1200
     assert json.loads(status_output.as_json(found))["deadLetters"] == 7
+
+
+def test_the_status_of_a_report_shows_what_tables_lack_and_why() -> None:
+    tables = [
+        TableReport(
+            table="lake.a", record=4_000, lag_objects=3, lag_ms=61_000, reason="TableReplaced", message="another UUID"
+        ),
+        TableReport(table="lake.b", record=5_000),
+    ]
+    report = Report(
+        sink_id="default.flights",
+        name="flights",
+        namespace="default",
+        state=RunState.RUNNING,
+        now=NOW,
+        started_at=NOW,
+        tables=tables,
+    )
+    found = status_output.of_report(report)
+    lines = status_output.as_table(found).splitlines()
+    assert lines[2:] == [
+        "table lake.a: lacks 3 objects for 1 min 1 s, up to record 4,000; TableReplaced: another UUID",
+        "table lake.b: has all objects, up to record 5,000",
+    ]
+    assert json.loads(status_output.as_json(found))["tables"][1]["missing"] == 0
 
 
 def test_after_a_reset_the_headline_shows_the_generation_and_its_directory() -> None:
