@@ -37,7 +37,7 @@ MAX_POSITIONS: Final = 20
 
 MAX_SUMS: Final = 1_000
 """Topics of a report with sums."""
-MAX_TABLES_SHOWN: Final = 100
+MAX_TABLES_SHOWN: Final = 20
 """Tables that a report lists: those with an error first, then those that lack objects for the longest time."""
 MAX_TABLE_NAME: Final = 1024
 MAX_TABLE_MESSAGE: Final = 1024

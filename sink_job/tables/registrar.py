@@ -218,8 +218,7 @@ class Registrar:
 
     def _failed(self, lag: TableLag, error: Exception) -> None:
         failure = Failure.of(error)
-        message = self._redact(failure.message)
-        if lag.failed(failure.reason, message) and not self._stop.is_set():
+        if lag.failed(failure.reason, self._redact(failure.message)) and not self._stop.is_set():
             trace = None if isinstance(error, SinkError) else error
             text = "table %s: %s: %s. The sink continues to copy"
-            _log.error(text, lag.table, failure.reason, message, exc_info=trace)
+            _log.error(text, lag.table, lag.reason, lag.message, exc_info=trace)

@@ -56,6 +56,7 @@ class TableLag:
 
     def failed(self, reason: str, message: str) -> bool:
         """Nothing more can be added. Returns whether this is another error than before."""
+        message = _shortened(message, MAX_TABLE_MESSAGE)
         is_new = (reason, message) != (self.reason, self.message)
         self.reason, self.message = reason, message
         return is_new
@@ -81,7 +82,7 @@ class TableLag:
             commits=self.commits,
             registered_at=self.registered_at,
             reason=self.reason,
-            message=None if self.message is None else _shortened(self.message, MAX_TABLE_MESSAGE),
+            message=self.message,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -42,7 +41,6 @@ TABLE_CONDITIONS: Final = (
 )
 """The conditions of tables, by the reason of the error. Other reasons, such as TransientError, are those of the
 condition TableNotRegistered."""
-_REASON: Final = r"[A-Z][A-Za-z]{0,63}"
 
 _DATA_REASONS: Final = ("DataLoss", "ObjectConflict", "TopicRecreated")
 _MIN_CAPPED_MS: Final = 10 * 60_000
@@ -107,9 +105,8 @@ def _tables(ctx: Context) -> Iterator[Condition]:
     for kind, tables in found.items():
         first = tables[0]
         others = f"; the same kind of error of {len(tables) - 1} more tables" if len(tables) > 1 else ""
-        is_reason = re.fullmatch(_REASON, first.reason or "") is not None
         message = f"table {first.table}: {first.message}{others}. The sink continues to copy"
-        yield _true(kind, message, (first.reason or "") if is_reason else kind)
+        yield _true(kind, message, first.reason or "")
 
 
 def _skips_message(skips: SkipsReport) -> str:

@@ -14,8 +14,8 @@ from s3sink_operator.reasons import Reason
 from s3sink_operator.types import Json
 
 _DERIVED: Final = (
-    "observedGeneration", "conditions", "desiredState", "desiredStateSource", "progress", "replicas", "selector",
-    "appliedDefaults",
+    "observedGeneration", "conditions", "desiredState", "desiredStateSource", "progress", "tables", "replicas",
+    "selector", "appliedDefaults",
 )  # fmt: skip
 """What each pass derives from the objects, and from the same fields of the status before."""
 _OF_NEW_SINK: Final = ("claim", "scaling")

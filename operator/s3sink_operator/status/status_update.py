@@ -103,6 +103,9 @@ def _without_progress(status: Json) -> Json:
     """The status without the figures that change in every pass."""
     rest = _without_update_time(status)
     rest["progress"] = {"phase": _section(status, "progress").get("phase")}
+    tables = status.get("tables")
+    if isinstance(tables, list):
+        rest["tables"] = [[each.get("name"), each.get("error")] for each in tables if isinstance(each, dict)]
     memory = _section(status, "memory")
     rest["memory"] = {key: value for key, value in memory.items() if key not in _MEMORY_PROGRESS}
     return rest

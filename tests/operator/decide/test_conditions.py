@@ -263,12 +263,6 @@ def test_other_errors_of_tables_are_one_condition_with_their_reason() -> None:
     assert "of 1 more tables" in found["TableNotRegistered"].message
 
 
-def test_a_reason_that_is_none_for_kubernetes_is_not_written() -> None:
-    cluster = running()
-    cluster.run(tables=failing_tables("no reason!"))
-    assert composed(cluster)["TableNotRegistered"].reason == "TableNotRegistered"
-
-
 def skips_without_effect(count: int) -> SkipsReport:
     listed = [SkipReport(topic="flights", partition=0, offset=n, reason="it was read before") for n in range(count)]
     return SkipsReport(without_effect=count, records_without_effect=listed)

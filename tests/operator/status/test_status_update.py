@@ -108,6 +108,17 @@ def test_what_memory_is_computed_from_is_progress_too() -> None:
     assert written(first, new, START + 1000) == (None, 29_000)
 
 
+def with_table(status: Json, **table: Any) -> Json:
+    return status | {"tables": [{"name": "lake.flights", "lagSeconds": 0} | table]}
+
+
+def test_what_a_table_lacks_is_progress_and_its_error_is_not() -> None:
+    first, _ = written({}, with_table(whole()), START)
+    assert first is not None
+    assert written(first, with_table(whole(), lagSeconds=60), START + 10_000) == (None, 20_000)
+    assert written(first, with_table(whole(), error={"reason": "TableReplaced"}), START + 10_000)[0] is not None
+
+
 def test_a_change_of_state_is_written_at_once_with_the_progress_so_far() -> None:
     first, _ = written({}, whole(), START)
     assert first is not None

@@ -248,7 +248,7 @@ def test_after_a_thousand_failed_registrations_each_object_is_in_the_table_once(
 def test_the_end_of_a_run_registers_what_was_published_last(driver: RegisteringDriver) -> None:
     driver.write(10)
     with driver.registrar(tick_s=0.01) as registrar:
-        wait_until(lambda: driver.rows() == 1)
+        wait_until(lambda: driver.progress.sums is not None and driver.progress.sums.commits == 1)
         driver.write(20)
         registrar.finish()
     assert driver.rows() == 2
