@@ -10,7 +10,15 @@ from devtools.kube.client import Json
 from devtools.processes import wait_until
 from s3sink_operator import names
 from sink_job.api.errors import ExistingObjects, SinkError, TopicRecreated
-from sink_job.api.report import Failure, FinalReport, HangingTransactionReport, ResetReport, StartReport
+from sink_job.api.report import (
+    Failure,
+    FinalReport,
+    HangingTransactionReport,
+    ResetReport,
+    StartReport,
+    TableReport,
+    TableSums,
+)
 from tests.support.operator_fixture import DRIVER, SINK, TASK, Operated, condition, report
 
 pytestmark = pytest.mark.cluster
@@ -150,6 +158,30 @@ def test_a_hanging_transaction_is_a_condition_while_it_is_open(sink: Operated) -
     assert condition(found, "Ready")["status"] == "True"
     sink.harness.report(DRIVER, report())
     sink.wait(lambda found: not condition(found, "HangingTransaction"), "no HangingTransaction", seconds=60)
+
+
+def test_a_table_that_was_replaced_is_a_condition_and_in_the_status_while_it_is(sink: Operated) -> None:
+    sink.started()
+    table = TableReport(table="lake.flights", topic="flights", generation=1, record=40, registered_at=10**12)
+    lag = {"lag_objects": 3, "lag_ms": 61_000, "reason": "TableReplaced", "message": "another UUID"}
+    failed = table.model_copy(update=lag)
+    sink.harness.report(DRIVER, report(tables=[failed], table_sums=TableSums(tables=1, failing=1)))
+    found = sink.wait(lambda found: condition(found, "TableReplaced"), "TableReplaced", seconds=60)
+    assert "table lake.flights: another UUID" in condition(found, "TableReplaced")["message"]
+    assert condition(found, "Ready")["status"] == "True"
+    assert found["status"]["tables"] == [
+        {
+            "name": "lake.flights",
+            "topic": "flights",
+            "position": {"generation": 1, "record": 40},
+            "lagObjects": 3,
+            "lagSeconds": 61,
+            "lastCommitTime": "2001-09-09T01:46:40Z",
+            "error": {"reason": "TableReplaced", "message": "another UUID"},
+        }
+    ]
+    sink.harness.report(DRIVER, report(tables=[table], table_sums=TableSums(tables=1)))
+    sink.wait(lambda found: not condition(found, "TableReplaced"), "no TableReplaced", seconds=60)
 
 
 def test_a_re_created_topic_is_a_condition(sink: Operated) -> None:
