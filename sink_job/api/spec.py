@@ -176,6 +176,12 @@ class ObjectSettings(SpecModel):
         return self.format.converter.has_schemas or self.bare_values is not None
 
     @property
+    def transforms_registered(self) -> bool:
+        """True if transforms change values whose schemas are in a registry or in `bare_values`: the schemas that they
+        make are in neither."""
+        return self.format.converter.needs_registry and any(each.reads_value for each in self.transforms)
+
+    @property
     def tombstone_path(self) -> str | None:
         """The path of all records without a value; None if they are not written, or have the path of other records."""
         if self.null_values is None:

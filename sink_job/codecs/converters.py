@@ -10,7 +10,7 @@ from dataclasses import replace
 from sink_job.api import enums
 from sink_job.connect.json_encoder import DEFAULT_OPTIONS
 from sink_job.converters.base import BatchSource, Converted, SchemaConverter, ValueConverter
-from sink_job.converters.registered import SchemaSettings
+from sink_job.converters.registered import RegisteredConverter, SchemaSettings
 
 __all__ = ["BatchSource", "Converted", "SchemaConverter", "SchemaSettings", "ValueConverter", "converter_for"]
 
@@ -56,6 +56,36 @@ def converter_for(
             options, datums = (schemas.options, schemas.datums) if schemas else (DEFAULT_OPTIONS, None)
             return ConnectJsonConverter(fields, output, options, datums)
     raise ValueError(f"converter {choice} is not supported")
+
+
+def whole_value_converter(choice: enums.ConverterType, schemas: SchemaSettings) -> RegisteredConverter:
+    """Reads values with the schema of a registry or of the manifest as Connect's, for transforms.
+
+    Raises ValueError for another type.
+    """
+    match choice:
+        case enums.ConverterType.AVRO:
+            from sink_job.avro import whole_values as of_avro
+
+            return of_avro.whole_value_converter(schemas)
+        case enums.ConverterType.JSON_SCHEMA:
+            from sink_job.json.json_schema import whole_values as of_json
+
+            return of_json.whole_value_converter(schemas)
+        case enums.ConverterType.PROTOBUF:
+            from sink_job.protobuf import whole_values as of_protobuf
+
+            return of_protobuf.whole_value_converter(schemas)
+    raise ValueError(f"values of the converter {choice} have no schema of a registry")
+
+
+def transformed_converter(
+    fields: tuple[str, ...], output: enums.OutputFormat, schemas: SchemaSettings
+) -> ValueConverter:
+    """The converter of what transforms make of such values. It extracts `fields`."""
+    from sink_job.json.transformed import TransformedConverter
+
+    return TransformedConverter(fields, output, schemas.options, schemas.datums)
 
 
 def _schema_converter(

@@ -20,6 +20,12 @@ _CONVERTERS: Final = {
     ConverterType.JSON_SCHEMA: "sink_job.json.json_schema.converter",
     ConverterType.PROTOBUF: "sink_job.protobuf.converter",
 }
+_WHOLE_VALUES: Final = {
+    ConverterType.AVRO: "sink_job.avro.whole_values",
+    ConverterType.JSON_SCHEMA: "sink_job.json.json_schema.whole_values",
+    ConverterType.PROTOBUF: "sink_job.protobuf.whole_values",
+}
+_TRANSFORMED: Final = "sink_job.json.transformed"
 _JSON_WITH_SCHEMA: Final = "sink_job.json.typed.converter"
 _CONTAINERS: Final = {
     OutputFormat.AVRO: ("sink_job.avro.container", "sink_job.avro.from_connect"),
@@ -27,11 +33,14 @@ _CONTAINERS: Final = {
 }
 
 
-def task_modules(settings: FormatSpec) -> tuple[str, ...]:
-    """The names of the modules, sorted: converters, the container, and the envelope."""
+def task_modules(settings: FormatSpec, *, transforms_registered: bool = False) -> tuple[str, ...]:
+    """The names of the modules, sorted: converters, the container, and the envelope. `transforms_registered`: as of
+    `ObjectSettings`."""
     names = {_CONVERTERS[each] for each in (settings.converter, settings.key_converter) if each is not None}
     if DatumSettings.of(settings) is not None and settings.converter is ConverterType.JSON:
         names.add(_JSON_WITH_SCHEMA)
+    if transforms_registered:
+        names |= {_WHOLE_VALUES[settings.converter], _TRANSFORMED}
     names.update(_CONTAINERS.get(settings.output, ()))
     if settings.envelope:
         names.add("sink_job.envelope.envelope")

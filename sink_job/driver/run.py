@@ -315,7 +315,9 @@ class _Run:
             cores=self.tasks.cores,
             heap=self.tasks.memory.heap if alone else beside_executors,
             conf=self.sink.spec.spark_conf,
-            task_modules=task_modules(self.sink.spec.format),
+            task_modules=task_modules(
+                self.sink.spec.format, transforms_registered=self.sink.object_settings().transforms_registered
+            ),
             cluster=self.tasks.cluster,
         )
 

@@ -50,6 +50,9 @@ class _ConnectJsonReader:
 class ConnectJsonConverter:
     """Converts JSON with Connect's envelope."""
 
+    _what = "the envelope"
+    """The values, for messages."""
+
     def __init__(
         self,
         fields: tuple[str, ...] = (),
@@ -117,13 +120,17 @@ class ConnectJsonConverter:
 
     def _reader_for(self, text: bytes) -> _ConnectJsonReader:
         """Raises InvalidSchema."""
-        with rejecting("the schema of the envelope"):
+        with rejecting(f"the schema of {self._what}"):
             return self._compiled(text)
 
+    def _schema(self, text: bytes) -> Schema | None:
+        """The schema with the text `text`; None for a value without one. Raises InvalidSchema."""
+        return envelope_schema(text)
+
     def _compiled(self, text: bytes) -> _ConnectJsonReader:
-        schema = envelope_schema(text)
+        schema = self._schema(text)
         if schema is None and self._datums is not None:
-            raise InvalidSchema(f"the envelope has no schema, which the output {self._datums.output} requires")
+            raise InvalidSchema(f"{self._what} has no schema, which the output {self._datums.output} requires")
         if schema is None:
             extraction = Extraction(self._fields)
             return _ConnectJsonReader(

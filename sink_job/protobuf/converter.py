@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ from sink_job.converters.projection import projected_texts
 from sink_job.converters.protobuf_message_index import FIRST, ReadSelector, Selector, read_indexes
 from sink_job.converters.registered import (
     Decoded,
+    Decoder,
     DecoderRows,
     RegisteredConverter,
     SchemaSettings,
@@ -47,14 +48,20 @@ from sink_job.protobuf.row_decoder import MessageReader
 from sink_job.protobuf.to_connect import connect_schema
 from sink_job.records.fields import MISSING, Rejections
 
+DecoderOfMessage = Callable[[Descriptor, RegisteredSchema], Decoder]
+"""The decoder for messages of one type of a schema. Raises InvalidSchema."""
+
 
 class ProtobufConverter(RegisteredConverter):
     """Converts Protobuf messages."""
 
-    def __init__(self, fields: tuple[str, ...], settings: SchemaSettings) -> None:
-        options, datums = settings.options, settings.datums
-        super().__init__(fields, settings, lambda schema: decoder_of(schema, settings.message, fields, options, datums))
-        self._decoder_at = cached_by_size(partial(_decoder_at, fields, options, datums), _decoder_size)
+    def __init__(
+        self, fields: tuple[str, ...], settings: SchemaSettings, decoder: DecoderOfMessage | None = None
+    ) -> None:
+        """`decoder` makes that of a message; None for one that writes values."""
+        decoder = decoder or partial(_writing, fields, settings.options, settings.datums)
+        super().__init__(fields, settings, partial(_named, settings.message, decoder))
+        self._decoder_at = cached_by_size(partial(_decoder_at, decoder), _decoder_size)
 
     def reason_against(self, schema: RegisteredSchema) -> str | None:
         """See `RegisteredConverter.reason_against`. Each record chooses a message of the schema, so none is checked."""
@@ -109,26 +116,40 @@ def decoder_of(
 
     Raises InvalidSchema if the schema is not valid, or has no such message.
     """
+    return _named(message, partial(_writing, fields, options, datums), schema)
+
+
+_D = TypeVar("_D", bound=Decoder)
+
+
+def _named(message: str | None, decoder: Callable[[Descriptor, RegisteredSchema], _D], schema: RegisteredSchema) -> _D:
     files = compiled(schema)
     with _usable(schema):
-        descriptor = files.at(FIRST) if message is None else files.named(message)
-        return ProtobufDecoder(descriptor, schema.version, fields, options, datums, subject=schema.subject)
+        return decoder(files.at(FIRST) if message is None else files.named(message), schema)
+
+
+def _writing(
+    fields: tuple[str, ...],
+    options: JsonOptions,
+    datums: DatumSettings | None,
+    message: Descriptor,
+    schema: RegisteredSchema,
+) -> ProtobufDecoder:
+    return ProtobufDecoder(message, schema.version, fields, options, datums, subject=schema.subject)
 
 
 _Message = tuple[RegisteredSchema, Selector]
 
 
-def _decoder_at(
-    fields: tuple[str, ...], options: JsonOptions, datums: DatumSettings | None, chosen: _Message
-) -> ProtobufDecoder:
+def _decoder_at(decoder: DecoderOfMessage, chosen: _Message) -> Decoder:
     """Raises InvalidSchema, and InvalidValue if the schema has no such message."""
     schema, selector = chosen
     message = compiled(schema).selected(selector)
     with _usable(schema):
-        return ProtobufDecoder(message, schema.version, fields, options, datums, subject=schema.subject)
+        return decoder(message, schema)
 
 
-def _decoder_size(chosen: _Message, decoder: ProtobufDecoder) -> int:
+def _decoder_size(chosen: _Message, decoder: Decoder) -> int:
     return decoder_size(chosen[0], decoder)
 
 

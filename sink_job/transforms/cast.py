@@ -107,6 +107,7 @@ class CastValue:
             version=schema.version,
             doc=schema.doc,
             parameters=schema.parameters,
+            subject=schema.subject,
         )
         return _with_default(schema, kept, self._cast, "the default of the value")
 

@@ -1,4 +1,5 @@
-"""JsonConverter's envelopes: read to values with a schema, and written again after transforms."""
+"""JsonConverter's envelopes: read to values with a schema, and written again after transforms. Values with the schema
+of a registry are written as such envelopes, too (`sink_job.json.transformed`)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from sink_job.connect.json_encoder import json_text as typed_json_text
+from sink_job.connect.errors import InvalidValue
+from sink_job.connect.json_encoder import Encode, json_encoder
 from sink_job.connect.schema import Schema
 from sink_job.connect.schema_cache import cached_by_size, compiled_size
 from sink_job.json.connect_envelope import envelope_schema, parse_envelope, payload_reader, schema_document
@@ -14,6 +16,7 @@ from sink_job.transforms.json_values import is_null, json_text
 from sink_job.transforms.typed_values import TypedValue
 
 _NO_SCHEMA = b'{"schema":null,"payload":%b}'
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
 _ENVELOPE = b'{"schema":%b,"payload":%b}'
 
 _Reader = tuple[Schema, Callable[[bytes], object]] | None
@@ -22,9 +25,11 @@ _Reader = tuple[Schema, Callable[[bytes], object]] | None
 class EnvelopeValues:
     """Reads and writes envelopes. Schemas are read once for each of their texts."""
 
-    def __init__(self) -> None:
+    def __init__(self, schema_text: Callable[[Schema], bytes] | None = None) -> None:
+        """`schema_text`: the text of a schema in the envelopes that are written; None for that of JsonConverter."""
+        self._schema_text = schema_text or (lambda schema: msgspec.json.encode(schema_document(schema)))
         self._reader = cached_by_size(_reader_of, lambda text, found: len(text) + _size(found))
-        self._texts: dict[int, tuple[Schema, bytes]] = {}
+        self._writers: dict[int, tuple[Schema, bytes, Encode]] = {}
 
     def read(self, text: bytes) -> object:
         """A `TypedValue`, or a value without a schema. Raises ValueError, also for what is no envelope."""
@@ -39,16 +44,20 @@ class EnvelopeValues:
         """The envelope of a value. Raises InvalidValue if it does not conform to its schema."""
         if not isinstance(value, TypedValue):
             return _NO_SCHEMA % json_text(value)
-        schema, content = value
-        return _ENVELOPE % (self._schema_text(schema), typed_json_text(schema, content))
+        _, text, encode = self._writer(value.schema)
+        try:
+            return _ENVELOPE % (text, _ENCODER.encode(encode(value.value)))
+        except RecursionError:
+            raise InvalidValue("the value is nested too deeply") from None
 
-    def _schema_text(self, schema: Schema) -> bytes:
-        found = self._texts.get(id(schema))
+    def _writer(self, schema: Schema) -> tuple[Schema, bytes, Encode]:
+        """The schema, its text, and the function that turns a value into what msgspec encodes."""
+        found = self._writers.get(id(schema))
         if found is None or found[0] is not schema:
-            if len(self._texts) >= 1000:
-                self._texts.clear()
-            found = self._texts[id(schema)] = (schema, msgspec.json.encode(schema_document(schema)))
-        return found[1]
+            if len(self._writers) >= 1000:
+                self._writers.clear()
+            found = self._writers[id(schema)] = (schema, self._schema_text(schema), json_encoder(schema))
+        return found
 
 
 def _reader_of(text: bytes) -> _Reader:

@@ -6,9 +6,9 @@ byte as it came.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -21,9 +21,12 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Mask
 from sink_job.connect.errors import VALUE_ERRORS
+from sink_job.converters.base import BatchSource, SchemaConverter, SchemaTable
+from sink_job.converters.registered import RegisteredConverter
 from sink_job.engine.types import payload
 from sink_job.records.fields import Rejections
 from sink_job.transforms.base import FILTERED, RecordOrigin, Transform
+from sink_job.transforms.decoded_values import UNREADABLE, DecodedValues, ReadValues
 from sink_job.transforms.envelopes import EnvelopeValues
 from sink_job.transforms.factory import transform_of
 from sink_job.transforms.json_values import json_text
@@ -34,11 +37,17 @@ from sink_job.transforms.typed_values import TypedValue
 @dataclass(frozen=True, slots=True)
 class TransformedBatch:
     """A batch with its values transformed. `filtered` is a mask of the records that a Filter leaves out, `rejected` are
-    those that a transform cannot handle; the values of both are null."""
+    those that a transform cannot handle; the values of both are null.
+
+    For values with the schema of a registry, `rejected` has also those that cannot be decoded; `unresolved`, `unknown`
+    and `dropped_properties` are those of `Converted`."""
 
     batch: pa.RecordBatch
     filtered: Mask
     rejected: Rejections
+    unresolved: list[tuple[int, str]] = field(default_factory=list)
+    unknown: list[int] = field(default_factory=list)
+    dropped_properties: int = 0
 
     @property
     def hidden(self) -> Mask:
@@ -61,12 +70,18 @@ class _ListedTransform:
 class TransformList:
     """The transforms of a sink, in their order."""
 
-    def __init__(self, specs: Sequence[TransformSpec], converter: ConverterType = ConverterType.JSON) -> None:
-        """`converter`: that of values. With another one than Json and ConnectJson, transforms are Filters that read no
-        field."""
-        is_json = converter in (ConverterType.JSON, ConverterType.CONNECT_JSON)
+    def __init__(
+        self,
+        specs: Sequence[TransformSpec],
+        converter: ConverterType = ConverterType.JSON,
+        decoded: RegisteredConverter | None = None,
+    ) -> None:
+        """`converter`: that of values. `decoded` reads values with the schema of a registry or of the manifest; without
+        it, and with another converter than Json and ConnectJson, transforms are Filters that read no field."""
+        is_json = converter in (ConverterType.JSON, ConverterType.CONNECT_JSON) or decoded is not None
         reads = any(each.type is not TransformType.FILTER or _reads(each) for each in specs)
         self._envelopes = EnvelopeValues() if reads and converter is ConverterType.CONNECT_JSON else None
+        self._decoded = None if decoded is None else DecodedValues(decoded)
         self._steps = [
             _ListedTransform(
                 f"transforms[{number}] ({spec.type})",
@@ -77,15 +92,37 @@ class TransformList:
             for number, spec in enumerate(specs)
         ]
 
-    def apply(self, batch: pa.RecordBatch, tp: TopicPartition) -> TransformedBatch:
-        """Transforms the values of a batch of `tp`."""
+    def with_table(self, table: SchemaTable) -> TransformList:
+        """The same transforms with the schemas of `table`."""
+        if self._decoded is None:
+            return self
+        changed = copy.copy(self)
+        changed._decoded = self._decoded.with_table(table)
+        return changed
+
+    @property
+    def reader(self) -> SchemaConverter | None:
+        """What reads values with the schema of a registry; None if the sink's converter reads them."""
+        return None if self._decoded is None else self._decoded.converter
+
+    def apply(self, batch: pa.RecordBatch, tp: TopicPartition, source: BatchSource | None = None) -> TransformedBatch:
+        """Transforms the values of a batch of `tp`. `source` is that of the batch: values with the schema of a registry
+        need it."""
         filters = [step.predicate for step in self._steps if step.is_filter_without_value]
         if len(filters) == len(self._steps):
             return _filtered(batch, tp, filters)
-        column = _TransformedColumn(batch, tp, self._envelopes)
+        values = self._values(batch, source or BatchSource(tp.topic))
+        column = _TransformedColumn(batch, tp, values)
         for step in self._steps:
             column.apply(step)
         return column.transformed()
+
+    def _values(self, batch: pa.RecordBatch, source: BatchSource) -> ReadValues:
+        if self._decoded is not None:
+            return self._decoded.read(payload(batch), source)
+        texts, envelopes = payload(batch).to_pylist(), self._envelopes
+        write = json_text if envelopes is None else envelopes.write
+        return ReadValues([None if each is None else _read(each, envelopes) for each in texts], write, texts)
 
 
 def _reads(spec: TransformSpec) -> bool:
@@ -115,17 +152,13 @@ def needs_headers(specs: Sequence[TransformSpec]) -> bool:
     return any(each.when is not None and each.when.header is not None for each in specs)
 
 
-_UNREADABLE: Final = object()
-"""A value that is no envelope: it stays as it came, and the converter rejects it."""
-
-
 def _read(text: bytes, envelopes: EnvelopeValues | None) -> object:
     if envelopes is None:
         return msgspec.Raw(text)
     try:
         return envelopes.read(text)
     except (*VALUE_ERRORS, RecursionError):
-        return _UNREADABLE
+        return UNREADABLE
 
 
 def _changed(transform: Transform, value: object, origin: RecordOrigin) -> object:
@@ -139,14 +172,11 @@ def _reason(error: Exception) -> str:
 class _TransformedColumn:
     """The values of a batch while they are transformed."""
 
-    def __init__(self, batch: pa.RecordBatch, tp: TopicPartition, envelopes: EnvelopeValues | None) -> None:
-        """`envelopes`: reads and writes values; None if they are no envelopes."""
+    def __init__(self, batch: pa.RecordBatch, tp: TopicPartition, read: ReadValues) -> None:
         self._batch = batch
         self._tp = tp
-        self._envelopes = envelopes
-        self._texts: list[bytes | None] = payload(batch).to_pylist()
-        self._values = [None if each is None else _read(each, envelopes) for each in self._texts]
-        self._first = list(self._values)
+        self._read = read
+        self._values = list(read.values)
         self._rows = list(range(len(self._values)))
         self._offsets = arrow_columns.numbers(batch.column("offset"))
         names = batch.schema.names
@@ -163,7 +193,7 @@ class _TransformedColumn:
         rows = []
         for row in self._rows:
             value = self._values[row]
-            if value is _UNREADABLE and not step.is_filter_without_value:
+            if value is UNREADABLE and not step.is_filter_without_value:
                 rows.append(row)
                 continue
             try:
@@ -187,17 +217,23 @@ class _TransformedColumn:
         texts: list[bytes | None] = [None] * len(self._values)
         for row in self._rows:
             value = self._values[row]
-            if value is self._first[row]:
-                texts[row] = self._texts[row]
-            elif value is not None:
+            if value is UNREADABLE and row in self._read.reasons:
+                self._rejected[row] = self._read.reasons[row]
+            elif self._read.texts is not None and value is self._read.values[row]:
+                texts[row] = self._read.texts[row]
+            elif value is not None and value is not UNREADABLE:
                 texts[row] = self._written(row, value)
         values = arrow_columns.binaries(texts)
         batch = self._batch.set_column(self._batch.schema.names.index("value"), "value", values)
-        return TransformedBatch(batch, self._filtered, sorted(self._rejected.items()))
+        unknown = [row for row in self._read.unknown if row in self._rejected]
+        rejected = sorted(self._rejected.items())
+        return TransformedBatch(
+            batch, self._filtered, rejected, self._read.unresolved, unknown, self._read.dropped_properties
+        )
 
     def _written(self, row: int, value: object) -> bytes | None:
         try:
-            return json_text(value) if self._envelopes is None else self._envelopes.write(value)
+            return self._read.write(value)
         except (*VALUE_ERRORS, RecursionError) as error:
             self._rejected[row] = f"transforms: {_reason(error)}"
             return None

@@ -60,6 +60,7 @@ def with_fields(schema: Schema, fields: Iterable[Field]) -> Schema:
         doc=schema.doc,
         parameters=schema.parameters,
         fields=found,
+        subject=schema.subject,
     )
 
 

@@ -18,7 +18,7 @@ from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns
 from sink_job.arrow.arrays import Codes, Integers, Mask
-from sink_job.codecs.converters import converter_for
+from sink_job.codecs.converters import converter_for, transformed_converter, whole_value_converter
 from sink_job.codecs.formats import row_encoder
 from sink_job.codecs.record_fields import RecordFields
 from sink_job.connect.schema import Schema, schema_id
@@ -134,9 +134,7 @@ class RecordPipeline:
             object_settings=object_settings,
             rotation_policy=RotationPolicy.of(object_settings),
             partitioner=partitioner,
-            converter=converter_for(
-                object_settings.format.converter, fields.of_value, output=object_settings.format.output, schemas=schemas
-            ),
+            converter=_converter(object_settings, fields.of_value, schemas),
             format=row_encoder(object_settings.format),
             compression=Uncompressed()
             if object_settings.format.output.has_datums
@@ -148,19 +146,22 @@ class RecordPipeline:
             projection=_projection(object_settings, stores),
             containers=_containers(object_settings, stores),
             envelopes=_envelopes(object_settings),
-            transforms=_transforms(object_settings),
+            transforms=_transforms(object_settings, schemas),
         )
 
     def with_stores(self, stores: SchemaStores) -> RecordPipeline:
         """The same pipeline for a task with other stores. What was compiled is shared."""
-        converter, registered = self.converter, stores.registered
+        converter, transforms, registered = self.converter, self.transforms, stores.registered
         if isinstance(converter, RegisteredConverter) and registered is not None:
             converter = converter.with_table(registered)
+        if transforms is not None and registered is not None:
+            transforms = transforms.with_table(registered)
         return replace(
             self,
             converter=converter,
             fields=self.fields if registered is None else self.fields.with_table(registered),
             stores=stores,
+            transforms=transforms,
             projection=_projection(self.object_settings, stores),
             containers=None if self.containers is None else _containers(self.object_settings, stores),
         )
@@ -270,10 +271,13 @@ class RecordPipeline:
 
     def _converted(self, batch: pa.RecordBatch, tp: TopicPartition) -> tuple[pa.RecordBatch, Converted]:
         """The batch with its values transformed, and what the converter makes of them."""
-        transformed = None if self.transforms is None else self.transforms.apply(batch, tp)
-        batch = batch if transformed is None else transformed.batch
-        converted = _converted(self.converter, batch, self._source(batch, tp))
-        return batch, self.fields.add(_without_hidden(converted, transformed), batch, tp)
+        source = self._source(batch, tp)
+        if self.transforms is None:
+            return batch, self.fields.add(_converted(self.converter, batch, source), batch, tp)
+        transformed = self.transforms.apply(batch, tp, source)
+        batch = transformed.batch
+        converted = _after(transformed, _converted(self.converter, batch, source))
+        return batch, self.fields.add(converted, batch, tp)
 
     def _source(self, batch: pa.RecordBatch, tp: TopicPartition) -> BatchSource:
         return BatchSource(tp.topic, batch.column("headers") if self.reads_headers else None)
@@ -281,9 +285,11 @@ class RecordPipeline:
     def unresolved(self, batch: pa.RecordBatch, tp: TopicPartition) -> tuple[str, ...]:
         """The schema ids in a batch of `tp` that the driver has not resolved yet. It prepares no record."""
         of_keys = self.fields.unresolved(batch, tp)
-        if not isinstance(self.converter, SchemaConverter):
+        of_transforms = None if self.transforms is None else self.transforms.reader
+        reader = of_transforms or self.converter
+        if not isinstance(reader, SchemaConverter):
             return of_keys
-        return (*self.converter.unresolved(payload(batch), self._source(batch, tp)), *of_keys)
+        return (*reader.unresolved(payload(batch), self._source(batch, tp)), *of_keys)
 
     def _rows_of(self, batch: pa.RecordBatch, tp: TopicPartition, converted: Converted) -> BatchRows:
         heads = None if self.envelopes is None else self.envelopes.heads(batch, tp, converted)
@@ -358,9 +364,17 @@ def _converted(converter: ValueConverter, batch: pa.RecordBatch, source: BatchSo
     return converter.convert(batch.column("value"), source)
 
 
-def _without_hidden(converted: Converted, transformed: TransformedBatch | None) -> Converted:
-    """The converted values of a batch, in which the records that transforms leave out or reject have none."""
-    if transformed is None or not (hidden := transformed.hidden).any():
+def _after(transformed: TransformedBatch, converted: Converted) -> Converted:
+    """The converted values of a transformed batch, with what transforms have found out about the values that came. The
+    records that they leave out or reject have none."""
+    if transformed.unresolved or transformed.unknown or transformed.dropped_properties:
+        converted = replace(
+            converted,
+            unresolved=transformed.unresolved,
+            unknown=transformed.unknown,
+            dropped_properties=transformed.dropped_properties,
+        )
+    if not (hidden := transformed.hidden).any():
         return converted
     nulls = None if converted.nulls is None else converted.nulls & ~hidden
     return replace(
@@ -406,9 +420,22 @@ def _shortened(reason: str) -> str:
     return reason if len(reason) <= MAX_REASON else f"{reason[: MAX_REASON - 1]}…"
 
 
-def _transforms(object_settings: ObjectSettings) -> TransformList | None:
-    specs = object_settings.transforms
-    return TransformList(specs, object_settings.format.converter) if specs else None
+def _converter(
+    object_settings: ObjectSettings, fields: tuple[str, ...], schemas: SchemaSettings | None
+) -> ValueConverter:
+    settings = object_settings.format
+    if object_settings.transforms_registered and schemas is not None:
+        return transformed_converter(fields, settings.output, schemas)
+    return converter_for(settings.converter, fields, output=settings.output, schemas=schemas)
+
+
+def _transforms(object_settings: ObjectSettings, schemas: SchemaSettings | None) -> TransformList | None:
+    specs, converter = object_settings.transforms, object_settings.format.converter
+    if not specs:
+        return None
+    if schemas is None or not object_settings.transforms_registered:
+        return TransformList(specs, converter)
+    return TransformList(specs, converter, whole_value_converter(converter, schemas))
 
 
 def _envelopes(object_settings: ObjectSettings) -> Envelopes | None:

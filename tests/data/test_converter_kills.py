@@ -67,6 +67,16 @@ LOGS = {
         records=4, ids=(2,), output=OutputFormat.PARQUET, envelope=True, keyed=True, tombstones=frozenset({1, 3})
     ),
     "Avro to Parquet, Backward": SchemaLog(records=5, output=OutputFormat.PARQUET, padding=600_000),
+    "Avro with transforms": SchemaLog(records=6, ids=(1, 2, UNKNOWN), transformed=True),
+    "Avro to Avro objects with transforms, Backward": SchemaLog(
+        records=6, output=OutputFormat.AVRO, padding=600, transformed=True
+    ),
+    "Protobuf to Parquet with transforms": SchemaLog(
+        records=4, converter=ConverterType.PROTOBUF, output=OutputFormat.PARQUET, transformed=True
+    ),
+    "JsonSchema without wire format, with transforms": SchemaLog(
+        records=4, ids=(2,), converter=ConverterType.JSON_SCHEMA, in_wire_format=False, transformed=True
+    ),
 }
 """With a value of `schemaCompatibility` that projects, the versions alternate within an object of several rounds."""
 

@@ -44,6 +44,13 @@ KEY_SCHEMA: Final[dict[str, Any]] = {
     "fields": [{"name": "id", "type": "long"}],
 }
 KEY_PROTOBUF: Final = 'syntax = "proto3"; message Other {} message Key { int64 id = 1; }'
+TRANSFORMS: Final[list[dict[str, Any]]] = [
+    {"type": "Filter", "when": {"field": "offset", "values": ["1"]}},
+    {"type": "Cast", "casts": {"partition": "Text"}},
+    {"type": "Insert", "field": "topic", "source": "Topic"},
+    {"type": "Rename", "renames": {"kind": "of"}, "when": {"header": "absent", "not": True}},
+]
+"""The transforms of a log with `transformed`."""
 _VERSIONS: Final = {1: 1, 2: 2, UNKNOWN: 3}
 _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _HEAD: Final = (("partition", "long"), ("offset", "long"), ("kind", "string"))
@@ -61,7 +68,8 @@ class SchemaLog(SyntheticLog):
     Without `in_wire_format`, values have no wire format, and the manifest has the schema of the first id. With `keyed`,
     paths have a field of the keys, a header, and the name of the schema. Keys are Avro, or as `key_converter` says
     Protobuf. `output` is the format of the objects. With `envelope`, they have an envelope; without `keyed`, keys are
-    bytes, and some records have neither a key nor headers."""
+    bytes, and some records have neither a key nor headers. With `transformed`, transforms change values and leave some
+    records out."""
 
     converter: ConverterType = ConverterType.AVRO
     ids: tuple[int, ...] = (1, 2)
@@ -70,6 +78,7 @@ class SchemaLog(SyntheticLog):
     key_converter: ConverterType = ConverterType.AVRO
     output: OutputFormat = OutputFormat.JSON
     envelope: bool = False
+    transformed: bool = False
     padding: int = 0
     """Further bytes of a record, which do not compress well."""
 
@@ -290,6 +299,8 @@ def settings(
         spec["partitioner"] = {"type": "Field", "fields": fields, "schemaName": "Prefix"}
     if log.converter.has_schemas and log.in_wire_format:
         spec["schemaCompatibility"] = compatibility
+    if log.transformed:
+        spec["transforms"] = TRANSFORMS
     return {"flush_size": 10, "spec": spec, **given}
 
 

@@ -9,6 +9,8 @@ from sink_job.api.enums import ConverterType, OutputFormat, SchemaInference, Tra
 from sink_job.api.rules.transform_rules import FIELDS_OF
 
 _HERE = "spec.transforms"
+_TRANSFORMED = sorted(each for each in ConverterType if each is ConverterType.JSON or each.has_schemas)
+"""The converters of values that transforms can change."""
 
 
 def transform_rules() -> Iterator[CelRule]:
@@ -44,14 +46,15 @@ def _format() -> Iterator[CelRule]:
     filters = f"each.type == {cel_text(TransformType.FILTER)} && !(has(each.when) && has(each.when.field))"
     without = f"!has(self.transforms) || self.transforms.all(each, {filters})"
     formats = (
-        f"self.format.converter in {cel_list([ConverterType.JSON, ConverterType.CONNECT_JSON])}",
+        f"self.format.converter in {cel_list(_TRANSFORMED)}",
         f"self.format.output != {cel_text(OutputFormat.BYTES)}",
         f"self.format.inference != {cel_text(SchemaInference.ONCE)}",
     )
     yield CelRule(
         "spec",
         either(without, f"({_all(formats)})"),
-        f"{_HERE} but Filter without field read JSON: use Json or ConnectJson, no output Bytes, no inference",
+        f"{_HERE} but Filter without field read JSON or values with a schema: use such a converter, no output Bytes, "
+        "no inference",
     )
 
 

@@ -26,7 +26,7 @@ from sink_job.api.field_errors import FieldError, Path, shown
 from sink_job.api.rules.compressions import compression_errors
 from sink_job.api.rules.dead_letter_rules import check_dead_letters
 from sink_job.api.rules.envelope_rules import check_envelope
-from sink_job.api.rules.json_values_rules import check_json_values, has_json_schema
+from sink_job.api.rules.json_values_rules import check_json_values, has_json_schema, transforms_json_schema
 from sink_job.api.rules.login_rules import check_login
 from sink_job.api.rules.names_rules import check_names
 from sink_job.api.rules.null_value_rules import check_null_values
@@ -200,7 +200,8 @@ def _forms_of_values(spec: Spec) -> Iterator[FieldError]:
         ("timestamps", spec.format.timestamps, TimestampFormat.NUMBER),
     ):
         is_in_envelope = spec.format.envelope and name == "timestamps"  # that of the record
-        if value is not default and converter not in _WITH_FORMS and not is_in_envelope:
+        has_forms = converter in _WITH_FORMS or transforms_json_schema(spec) or is_in_envelope
+        if value is not default and not has_forms:
             message = (
                 f"{value} has no effect with the converter {converter}: it applies to {', '.join(_WITH_FORMS)}"
                 f"{', and to an envelope' if name == 'timestamps' else ''}; remove it"

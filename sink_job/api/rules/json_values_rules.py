@@ -64,6 +64,12 @@ def _inference(spec: Spec) -> Iterator[FieldError]:
         yield FieldError(_INFERENCE, message, (_SCHEMA,))
 
 
+def transforms_json_schema(spec: Spec) -> bool:
+    """Whether values are read under their JSON Schema for any output, because transforms change them."""
+    is_json_schema = spec.format.converter is ConverterType.JSON_SCHEMA
+    return is_json_schema and any(each.reads_value for each in spec.transforms)
+
+
 def _unknown_fields(spec: Spec) -> Iterator[FieldError]:
     choice, converter, output = spec.format.unknown_fields, spec.format.converter, spec.format.output
     if choice is UnknownFields.FAIL:
@@ -71,6 +77,6 @@ def _unknown_fields(spec: Spec) -> Iterator[FieldError]:
     if converter not in _OF_OBJECTS:
         message = f"{choice} has no effect with the converter {converter}: remove it, or use Json or JsonSchema"
         yield FieldError(_UNKNOWN_FIELDS, message, (_CONVERTER,))
-    elif not output.has_datums:
+    elif not output.has_datums and not transforms_json_schema(spec):
         message = f"{choice} has no effect with the output {output}: remove it, or use the output Avro or Parquet"
         yield FieldError(_UNKNOWN_FIELDS, message, (_OUTPUT,))

@@ -39,7 +39,7 @@ def check_transforms(spec: Spec) -> Iterator[FieldError]:
     """The errors of transforms, and of what cannot be combined with them."""
     if not spec.transforms:
         return
-    if any(map(reads_value, spec.transforms)):
+    if any(each.reads_value for each in spec.transforms):
         yield from _format(spec)
     yield from _typed(spec)
     for number, each in enumerate(spec.transforms):
@@ -52,19 +52,12 @@ def check_transforms(spec: Spec) -> Iterator[FieldError]:
             yield from _predicate((*here, "when"), each.when)
 
 
-def reads_value(transform: TransformSpec) -> bool:
-    """Whether a transform reads values: a Filter without a field does not, and can be used with each converter."""
-    return transform.type is not TransformType.FILTER or (
-        transform.when is not None and transform.when.field is not None
-    )
-
-
 def _format(spec: Spec) -> Iterator[FieldError]:
     converter, output = spec.format.converter, spec.format.output
-    if converter not in (ConverterType.JSON, ConverterType.CONNECT_JSON):
+    if converter is not ConverterType.JSON and not converter.has_schemas:
         message = (
-            f"cannot be used with spec.format.converter {converter}: transforms but Filter without field read JSON; "
-            "use the converter Json or ConnectJson"
+            f"cannot be used with spec.format.converter {converter}: transforms but Filter without field read JSON or "
+            "values with a schema; use the converter Json, ConnectJson, Avro, Protobuf or JsonSchema"
         )
         yield FieldError(_HERE, message, ((*_FORMAT, "converter"),))
     if output is OutputFormat.BYTES:
@@ -123,14 +116,18 @@ def _choices(here: Path, transform: TransformSpec) -> Iterator[FieldError]:
 
 def _typed(spec: Spec) -> Iterator[FieldError]:
     """Types of times that only values with a schema have."""
+    has_schemas = spec.format.converter.has_schemas
     for number, each in enumerate(spec.transforms):
-        if each.type is TransformType.UNWRAP and spec.format.converter is not ConverterType.CONNECT_JSON:
-            message = "Unwrap needs change events with a schema: use Extract with the field after, or ConnectJson"
+        if each.type is TransformType.UNWRAP and not has_schemas:
+            message = (
+                "Unwrap needs change events with a schema: use Extract with the field after, or a converter with "
+                "schemas"
+            )
             yield FieldError((*_HERE, number, "type"), message, ((*_FORMAT, "converter"),))
         kind, at = each.timestamp_type, (*_HERE, number, "timestampType")
         is_typed = kind not in (None, TimestampType.TEXT, TimestampType.UNIX_TIME)
-        if is_typed and spec.format.converter is not ConverterType.CONNECT_JSON:
-            message = f"{kind} needs values with a schema: use Text or UnixTime, or the converter ConnectJson"
+        if is_typed and not has_schemas:
+            message = f"{kind} needs values with a schema: use Text or UnixTime, or a converter with schemas"
             yield FieldError(at, message, ((*_FORMAT, "converter"),))
 
 

@@ -58,7 +58,7 @@ class TransformSpec(_SetFields):
     text: Annotated[str | None, description(max_length=1024)] = None
     """The content of the field of Insert."""
     required: StrictBool | None = None
-    """The field of Insert is not optional, with ConnectJson."""
+    """The field of Insert is not optional, in values with a schema."""
     renames: Annotated[dict[str, FieldName] | None, description(example={"old": "new"}, max_length=MAX_FIELDS)] = None
     """Present and new names of the fields of Rename."""
     replacement: Annotated[str | None, description(example="***", min_length=1, max_length=1024)] = None
@@ -70,7 +70,7 @@ class TransformSpec(_SetFields):
     delimiter: Annotated[str | None, description(example="_", min_length=1, max_length=16)] = None
     """Text between the names of fields for Flatten. Default: a dot."""
     timestamp_type: TimestampType | None = None
-    """The form that Timestamp makes. Date, Time and Timestamp need ConnectJson."""
+    """The form that Timestamp makes. Date, Time and Timestamp need a converter with schemas."""
     timestamp_format: Annotated[TimestampFormatText | None, description(example="yyyy-MM-dd'T'HH:mm:ss.SSSXXX")] = None
     """Pattern of Java's SimpleDateFormat for Timestamp, in UTC."""
     deletes: DeletedRows | None = None
@@ -81,3 +81,8 @@ class TransformSpec(_SetFields):
     """Fields of the change event that Unwrap adds to the row."""
     unit: UnixTimeUnit | None = None
     """The unit of numbers for Timestamp. Default: Milliseconds."""
+
+    @property
+    def reads_value(self) -> bool:
+        """Whether it reads values: a Filter without a field does not, and can be used with each converter."""
+        return self.type is not TransformType.FILTER or (self.when is not None and self.when.field is not None)

@@ -12,7 +12,7 @@ from sink_job.api.errors import how_to_skip
 from sink_job.api.sections.schema_section import INFERRED_ID
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.codecs.converters import converter_for
+from sink_job.codecs.converters import converter_for, whole_value_converter
 from sink_job.connect.field_names import names_equal_but_case
 from sink_job.connect.schema import RegisteredSchema, registry_schema_id
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
@@ -78,18 +78,19 @@ class RoundSchemas:
 @dataclass(frozen=True)
 class SchemaUse:
     """What a sink can do with the schemas of its records. `value` and `key` are its converters; None where it has no
-    schemas."""
+    schemas. `is_transformed`: objects have other schemas than values."""
 
     value: RegisteredConverter | None
     key: RegisteredConverter | None
+    is_transformed: bool = False
 
     @classmethod
     def of(cls, object_settings: ObjectSettings) -> SchemaUse:
-        settings = object_settings.format
-        return cls(
-            _converter(settings.converter, settings.output, SchemaSettings.of(object_settings, None)),
-            _converter(settings.key_converter, settings.key_output, SchemaSettings.of_keys(object_settings, None)),
-        )
+        settings, of_values = object_settings.format, SchemaSettings.of(object_settings, None)
+        key = _converter(settings.key_converter, settings.key_output, SchemaSettings.of_keys(object_settings, None))
+        if object_settings.transforms_registered and of_values is not None:
+            return cls(whole_value_converter(settings.converter, of_values), key, is_transformed=True)
+        return cls(_converter(settings.converter, settings.output, of_values), key)
 
     def reason_against(self, schema: RegisteredSchema) -> str | None:
         """Why a schema cannot be used for the values, or keys, of the sink; None if it can. A schema that cannot be
@@ -100,7 +101,7 @@ class SchemaUse:
 
     def warnings(self, schema: RegisteredSchema) -> tuple[str, ...]:
         """What readers of the objects may not expect of a schema of values that can be used, as phrases."""
-        found = None if self.value is None else self.value.schema_of(schema)
+        found = None if self.value is None or self.is_transformed else self.value.schema_of(schema)
         return () if found is None else tuple(names_equal_but_case(found))
 
 

@@ -69,7 +69,7 @@ class JsonSchemaDecoder:
 
     def __init__(self, registered: RegisteredSchema, json: JsonConverter) -> None:
         """Raises InvalidSchema."""
-        self.schema = _connect_schema(registered, optional_properties=False)
+        self.schema = registered_connect_schema(registered, optional_properties=False)
         self._json = json
 
     def decode(self, payload: pa.BinaryArray) -> Decoded:
@@ -134,11 +134,11 @@ class JsonDatumDecoder:
 
 
 def _reading(registered: RegisteredSchema, unknown: UnknownFields) -> TextReading:
-    return TextReading(_connect_schema(registered, optional_properties=True), unknown)
+    return TextReading(registered_connect_schema(registered, optional_properties=True), unknown)
 
 
-def _connect_schema(registered: RegisteredSchema, *, optional_properties: bool) -> Schema:
-    """Raises InvalidSchema."""
+def registered_connect_schema(registered: RegisteredSchema, *, optional_properties: bool) -> Schema:
+    """The schema of values in Connect's data model. Raises InvalidSchema."""
     if registered.language != "JSON":
         raise InvalidSchema(f"{registered.label} is {registered.language}, but format.converter is JsonSchema")
     try:

@@ -35,7 +35,7 @@ def rejected_transforms() -> Iterator[tuple[str, dict[str, object], str]]:
     said = "spec.transforms has a when without a condition: set topic, header, tombstone or field"
     yield "no condition", _list({"type": "Filter", "when": {"not": True}}), said
     flatten = _list({"type": "Flatten"})
-    said = "spec.transforms but Filter without field read JSON: use Json or ConnectJson, no output"
+    said = "spec.transforms but Filter without field read JSON or values with a schema: use such a"
     for name in ({"converter": "Text"}, {"output": "Bytes"}, {"output": "Parquet", "inference": "Once"}):
         yield f"transforms with {name}", {**flatten, "spec.format": name}, said
 

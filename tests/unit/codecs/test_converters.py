@@ -7,8 +7,9 @@ import pytest
 
 from sink_job.api.enums import ConverterType, OutputFormat
 from sink_job.avro.converter import AvroConverter
-from sink_job.codecs.converters import converter_for
+from sink_job.codecs.converters import converter_for, transformed_converter, whole_value_converter
 from sink_job.connect.output_settings import DatumSettings
+from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource
 from sink_job.converters.registered import SchemaSettings
 from sink_job.json.connect_json import ConnectJsonConverter
@@ -49,6 +50,26 @@ def test_json_for_an_output_with_types_is_read_under_its_schema() -> None:
 def test_a_converter_with_schemas_needs_them_and_the_error_names_it(choice: ConverterType) -> None:
     with pytest.raises(ValueError, match=f"converter {choice} is not supported"):
         converter_for(choice, ())
+
+
+def test_only_values_with_the_schema_of_a_registry_are_decoded_for_transforms() -> None:
+    decoded = {each for each in ConverterType if each.needs_registry}
+    for choice in decoded:
+        found = whole_value_converter(choice, SchemaSettings(bare_values="1"))
+        assert found.reason_against(RegisteredSchema("1", "X", "")) is not None
+    for choice in set(ConverterType) - decoded:
+        with pytest.raises(ValueError, match=f"values of the converter {choice} have no schema of a registry"):
+            whole_value_converter(choice, SchemaSettings())
+
+
+def test_transformed_values_have_the_form_of_the_output() -> None:
+    text = b'{"schema":{"type":"struct","fields":[{"name":"a","schema":{"type":"int32"}}]},"payload":{"a":1}}'
+    values = pa.array([text], pa.binary())
+    as_json = transformed_converter(("a",), OutputFormat.JSON, SchemaSettings())
+    as_avro = transformed_converter((), OutputFormat.AVRO, SchemaSettings(datums=DatumSettings()))
+    assert as_json.convert(values, BatchSource("t")).values.to_pylist() == [b'{"a":1}']
+    assert as_json.convert(values, BatchSource("t")).fields == {"a": [1]}
+    assert as_avro.convert(values, BatchSource("t")).values.to_pylist() == [b"\x02"]
 
 
 @pytest.mark.parametrize("choice", [ConverterType.JSON, ConverterType.TEXT, ConverterType.BYTES, ConverterType.CBOR])

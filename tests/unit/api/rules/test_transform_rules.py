@@ -81,8 +81,8 @@ def test_an_incomplete_transform_is_an_error(transform: dict[str, Any], error: s
     [
         (
             {"spec.format": {"converter": "Text"}},
-            "cannot be used with spec.format.converter Text: transforms but Filter without field read JSON; use the "
-            "converter Json or ConnectJson",
+            "cannot be used with spec.format.converter Text: transforms but Filter without field read JSON or values "
+            "with a schema; use the converter Json, ConnectJson, Avro, Protobuf or JsonSchema",
         ),
         (
             {"spec.format": {"output": "Bytes"}},
@@ -105,16 +105,33 @@ def test_a_filter_that_reads_no_field_can_be_used_with_each_converter(converter:
     accepted({"spec.format": {"converter": converter}, HERE: [{"type": "Filter", "when": when}]})
 
 
+REGISTRY: dict[str, Any] = {"url": ["https://registry"]}
+
+
+@pytest.mark.parametrize("converter", ["Avro", "Protobuf", "JsonSchema"])
+def test_values_with_the_schema_of_a_registry_can_be_transformed(converter: str) -> None:
+    every = [*VALID, TYPED, {"type": "Unwrap"}]
+    accepted({"spec.format": {"converter": converter, "registry": REGISTRY}, HERE: every})
+
+
+def test_unknown_properties_of_transformed_values_are_dropped_for_each_output() -> None:
+    json_schema = {"converter": "JsonSchema", "registry": REGISTRY, "unknownFields": "Drop"}
+    accepted({"spec.format": {**json_schema, "decimals": "Numeric"}, HERE: VALID[:1]})
+    (error,) = spec_errors({"spec.format": json_schema, HERE: [{"type": "Filter", "when": {"header": "h"}}]})
+    assert error.startswith("spec.format.unknownFields: Drop has no effect with the output Json")
+
+
 def test_change_events_need_a_schema() -> None:
     unwrap = {"type": "Unwrap", "deletes": "Rewrite", "addFields": ["op", "source.ts_ms"]}
     accepted({"spec.format": {"converter": "ConnectJson"}, HERE: [unwrap]})
     assert spec_errors({HERE: [unwrap]}) == [
-        f"{HERE}[0].type: Unwrap needs change events with a schema: use Extract with the field after, or ConnectJson"
+        f"{HERE}[0].type: Unwrap needs change events with a schema: use Extract with the field after, or a converter "
+        "with schemas"
     ]
 
 
 def test_types_of_times_need_values_with_a_schema() -> None:
     accepted({"spec.format": {"converter": "ConnectJson"}, HERE: [TYPED]})
     assert spec_errors({HERE: [TYPED]}) == [
-        f"{HERE}[0].timestampType: Date needs values with a schema: use Text or UnixTime, or the converter ConnectJson"
+        f"{HERE}[0].timestampType: Date needs values with a schema: use Text or UnixTime, or a converter with schemas"
     ]
