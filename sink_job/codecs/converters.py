@@ -65,17 +65,17 @@ def whole_value_converter(choice: enums.ConverterType, schemas: SchemaSettings) 
     """
     match choice:
         case enums.ConverterType.AVRO:
-            from sink_job.avro import whole_values as of_avro
+            from sink_job.transforms.decoded import avro_values
 
-            return of_avro.whole_value_converter(schemas)
+            return avro_values.whole_value_converter(schemas)
         case enums.ConverterType.JSON_SCHEMA:
-            from sink_job.json.json_schema import whole_values as of_json
+            from sink_job.transforms.decoded import json_schema_values
 
-            return of_json.whole_value_converter(schemas)
+            return json_schema_values.whole_value_converter(schemas)
         case enums.ConverterType.PROTOBUF:
-            from sink_job.protobuf import whole_values as of_protobuf
+            from sink_job.transforms.decoded import protobuf_values
 
-            return of_protobuf.whole_value_converter(schemas)
+            return protobuf_values.whole_value_converter(schemas)
     raise ValueError(f"values of the converter {choice} have no schema of a registry")
 
 

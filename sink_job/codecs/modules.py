@@ -21,9 +21,9 @@ _CONVERTERS: Final = {
     ConverterType.PROTOBUF: "sink_job.protobuf.converter",
 }
 _WHOLE_VALUES: Final = {
-    ConverterType.AVRO: "sink_job.avro.whole_values",
-    ConverterType.JSON_SCHEMA: "sink_job.json.json_schema.whole_values",
-    ConverterType.PROTOBUF: "sink_job.protobuf.whole_values",
+    ConverterType.AVRO: "sink_job.transforms.decoded.avro_values",
+    ConverterType.JSON_SCHEMA: "sink_job.transforms.decoded.json_schema_values",
+    ConverterType.PROTOBUF: "sink_job.transforms.decoded.protobuf_values",
 }
 _TRANSFORMED: Final = "sink_job.json.transformed"
 _JSON_WITH_SCHEMA: Final = "sink_job.json.typed.converter"

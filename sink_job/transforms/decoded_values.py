@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from sink_job.converters.base import BatchSource, SchemaTable
 from sink_job.converters.registered import RegisteredConverter
-from sink_job.converters.whole_values import WHOLE
 from sink_job.json.transformed import schema_text
+from sink_job.transforms.decoded.whole_values import WHOLE
 from sink_job.transforms.envelopes import EnvelopeValues
 from sink_job.transforms.typed_values import TypedValue
 

@@ -92,9 +92,9 @@ class TransformList:
             for number, spec in enumerate(specs)
         ]
 
-    def with_table(self, table: SchemaTable) -> TransformList:
-        """The same transforms with the schemas of `table`."""
-        if self._decoded is None:
+    def with_table(self, table: SchemaTable | None) -> TransformList:
+        """The same transforms with the schemas of `table`; None changes nothing."""
+        if self._decoded is None or table is None:
             return self
         changed = copy.copy(self)
         changed._decoded = self._decoded.with_table(table)

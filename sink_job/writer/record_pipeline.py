@@ -151,17 +151,15 @@ class RecordPipeline:
 
     def with_stores(self, stores: SchemaStores) -> RecordPipeline:
         """The same pipeline for a task with other stores. What was compiled is shared."""
-        converter, transforms, registered = self.converter, self.transforms, stores.registered
+        converter, registered = self.converter, stores.registered
         if isinstance(converter, RegisteredConverter) and registered is not None:
             converter = converter.with_table(registered)
-        if transforms is not None and registered is not None:
-            transforms = transforms.with_table(registered)
         return replace(
             self,
             converter=converter,
             fields=self.fields if registered is None else self.fields.with_table(registered),
             stores=stores,
-            transforms=transforms,
+            transforms=self.transforms if self.transforms is None else self.transforms.with_table(registered),
             projection=_projection(self.object_settings, stores),
             containers=None if self.containers is None else _containers(self.object_settings, stores),
         )
@@ -272,10 +270,8 @@ class RecordPipeline:
     def _converted(self, batch: pa.RecordBatch, tp: TopicPartition) -> tuple[pa.RecordBatch, Converted]:
         """The batch with its values transformed, and what the converter makes of them."""
         source = self._source(batch, tp)
-        if self.transforms is None:
-            return batch, self.fields.add(_converted(self.converter, batch, source), batch, tp)
-        transformed = self.transforms.apply(batch, tp, source)
-        batch = transformed.batch
+        transformed = None if self.transforms is None else self.transforms.apply(batch, tp, source)
+        batch = batch if transformed is None else transformed.batch
         converted = _after(transformed, _converted(self.converter, batch, source))
         return batch, self.fields.add(converted, batch, tp)
 
@@ -284,12 +280,9 @@ class RecordPipeline:
 
     def unresolved(self, batch: pa.RecordBatch, tp: TopicPartition) -> tuple[str, ...]:
         """The schema ids in a batch of `tp` that the driver has not resolved yet. It prepares no record."""
-        of_keys = self.fields.unresolved(batch, tp)
-        of_transforms = None if self.transforms is None else self.transforms.reader
-        reader = of_transforms or self.converter
-        if not isinstance(reader, SchemaConverter):
-            return of_keys
-        return (*reader.unresolved(payload(batch), self._source(batch, tp)), *of_keys)
+        reader = (None if self.transforms is None else self.transforms.reader) or self.converter
+        of_values = _unresolved(reader, batch, self._source(batch, tp))
+        return (*of_values, *self.fields.unresolved(batch, tp))
 
     def _rows_of(self, batch: pa.RecordBatch, tp: TopicPartition, converted: Converted) -> BatchRows:
         heads = None if self.envelopes is None else self.envelopes.heads(batch, tp, converted)
@@ -364,9 +357,17 @@ def _converted(converter: ValueConverter, batch: pa.RecordBatch, source: BatchSo
     return converter.convert(batch.column("value"), source)
 
 
-def _after(transformed: TransformedBatch, converted: Converted) -> Converted:
+def _unresolved(
+    reader: ValueConverter | SchemaConverter, batch: pa.RecordBatch, source: BatchSource
+) -> tuple[str, ...]:
+    return reader.unresolved(payload(batch), source) if isinstance(reader, SchemaConverter) else ()
+
+
+def _after(transformed: TransformedBatch | None, converted: Converted) -> Converted:
     """The converted values of a transformed batch, with what transforms have found out about the values that came. The
     records that they leave out or reject have none."""
+    if transformed is None:
+        return converted
     if transformed.unresolved or transformed.unknown or transformed.dropped_properties:
         converted = replace(
             converted,

@@ -97,4 +97,8 @@ def test_only_the_formats_of_the_sink_are_imported(settings: FormatSpec, expecte
 
 def test_transforms_of_values_with_the_schema_of_a_registry_import_what_decodes_them() -> None:
     found = task_modules(FormatSpec(converter=ConverterType.PROTOBUF), transforms_registered=True)
-    assert found == ("sink_job.json.transformed", "sink_job.protobuf.converter", "sink_job.protobuf.whole_values")
+    assert found == (
+        "sink_job.json.transformed",
+        "sink_job.protobuf.converter",
+        "sink_job.transforms.decoded.protobuf_values",
+    )

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from sink_job.api.enums import ConverterType
 from sink_job.api.sections.transforms_section import TransformSpec
-from sink_job.avro.whole_values import whole_value_converter
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource
 from sink_job.converters.registered import SchemaSettings
 from sink_job.converters.wire_format import Layout, WireFormat
 from sink_job.json.transformed import TransformedConverter
+from sink_job.transforms.decoded.avro_values import whole_value_converter
 from sink_job.transforms.decoded_values import UNREADABLE, DecodedValues
 from sink_job.transforms.transform_list import TransformedBatch, TransformList
 from tests.unit.avro.avro_data import Table, datum, in_wire_format, record, registered, texts

@@ -10,14 +10,14 @@ from hypothesis import given
 
 from sink_job.api.enums import OutputFormat
 from sink_job.avro.converter import AvroConverter
-from sink_job.avro.whole_values import whole_value_converter
 from sink_job.connect.json_encoder import json_text
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import RegisteredSchema, Schema
 from sink_job.converters.base import Converted
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.whole_values import WHOLE
 from sink_job.converters.wire_format import Layout, WireFormat
+from sink_job.transforms.decoded.avro_values import whole_value_converter
+from sink_job.transforms.decoded.whole_values import WHOLE
 from tests.unit.avro.avro_data import SOURCE, Table, encode, in_wire_format, record, registered, samples, texts
 
 MICROS = {"type": "long", "logicalType": "timestamp-micros"}

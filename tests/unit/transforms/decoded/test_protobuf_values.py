@@ -8,9 +8,9 @@ from sink_job.connect.json_encoder import json_text
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import Converted
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.whole_values import WHOLE
 from sink_job.converters.wire_format import Layout, WireFormat
-from sink_job.protobuf.whole_values import whole_value_converter
+from sink_job.transforms.decoded.protobuf_values import whole_value_converter
+from sink_job.transforms.decoded.whole_values import WHOLE
 from tests.unit.avro.avro_data import Table, texts
 from tests.unit.protobuf.protobuf_data import LINE, SOURCE, converter, in_wire_format, message, proto3
 

@@ -10,7 +10,7 @@ from sink_job.avro.to_connect import connect_schema, parse_registered
 from sink_job.connect.errors import InvalidSchema, rejecting
 from sink_job.connect.schema import Extension, RegisteredSchema, of_subject
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
-from sink_job.converters.whole_values import WHOLE, WholeValueDecoder, cannot_be_used, whole_value_settings
+from sink_job.transforms.decoded.whole_values import WHOLE, WholeValueDecoder, cannot_be_used, whole_value_settings
 
 
 def whole_value_converter(settings: SchemaSettings) -> RegisteredConverter:

@@ -11,9 +11,9 @@ from sink_job.api.enums import UnknownFields
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.base import BatchSource, Converted
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.whole_values import WHOLE
 from sink_job.converters.wire_format import Layout, WireFormat
-from sink_job.json.json_schema.whole_values import whole_value_converter
+from sink_job.transforms.decoded.json_schema_values import whole_value_converter
+from sink_job.transforms.decoded.whole_values import WHOLE
 from tests.unit.avro.avro_data import Table, in_wire_format
 from tests.unit.json.json_schema.test_converter import FLIGHT, registered
 

@@ -7,10 +7,10 @@ from msgspec import structs
 
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.registered import RegisteredConverter, SchemaSettings
-from sink_job.converters.whole_values import WHOLE, WholeValueDecoder, whole_value_settings
 from sink_job.protobuf.converter import ProtobufConverter, deep_calls
 from sink_job.protobuf.row_decoder import MessageReader
 from sink_job.protobuf.to_connect import connect_schema
+from sink_job.transforms.decoded.whole_values import WHOLE, WholeValueDecoder, whole_value_settings
 
 
 def whole_value_converter(settings: SchemaSettings) -> RegisteredConverter:

@@ -12,17 +12,17 @@ from sink_job.connect.errors import VALUE_ERRORS, InvalidSchema
 from sink_job.connect.limits import TEXT_TOO_DEEP
 from sink_job.connect.schema import RegisteredSchema
 from sink_job.converters.registered import Decoded, RegisteredConverter, SchemaSettings
-from sink_job.converters.whole_values import (
+from sink_job.json.converter import JsonConverter
+from sink_job.json.json_schema.converter import registered_connect_schema, texts_of
+from sink_job.json.typed.decoder import TextReading
+from sink_job.records.fields import MISSING
+from sink_job.transforms.decoded.whole_values import (
     WHOLE,
     cannot_be_used,
     check_transformable,
     decoded_values,
     whole_value_settings,
 )
-from sink_job.json.converter import JsonConverter
-from sink_job.json.json_schema.converter import registered_connect_schema, texts_of
-from sink_job.json.typed.decoder import TextReading
-from sink_job.records.fields import MISSING
 
 
 def whole_value_converter(settings: SchemaSettings) -> RegisteredConverter:

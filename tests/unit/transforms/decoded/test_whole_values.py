@@ -10,8 +10,8 @@ from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.limits import VALUE_TOO_DEEP
 from sink_job.connect.schema import Field, RegisteredSchema, Schema, SchemaType
 from sink_job.converters.registered import SchemaSettings
-from sink_job.converters.whole_values import WHOLE, WholeValueDecoder, cannot_be_used, whole_value_settings
 from sink_job.records.fields import MISSING
+from sink_job.transforms.decoded.whole_values import WHOLE, WholeValueDecoder, cannot_be_used, whole_value_settings
 
 TEXT = Schema(SchemaType.STRING, optional=True)
 
