@@ -179,7 +179,7 @@ class ObjectSettings(SpecModel):
     def transforms_registered(self) -> bool:
         """True if transforms change values whose schemas are in a registry or in `bare_values`: the schemas that they
         make are in neither."""
-        return self.format.converter.needs_registry and any(each.reads_value for each in self.transforms)
+        return any(each.reads_value for each in self.transforms) and self.format.converter.needs_registry
 
     @property
     def tombstone_path(self) -> str | None:

@@ -87,10 +87,13 @@ def _schema_of(sink: Sink, secrets: Mapping[str, Path], records: str | None) -> 
         manifest_schema,
         sampled_schema,
         transformed,
+        transformed_by,
         with_envelope,
     )
 
-    settings = sink.spec.format
+    settings, change = sink.spec.format, transformed_by(sink)
+    if records is not None and change is not None:
+        raise InvalidSpec(["--records cannot be used: the columns are those of the values' schema and spec.transforms"])
     if records is not None:
         if settings.output is not OutputFormat.JSON or settings.registry is not None:
             raise InvalidSpec(["--records is for the output Json without a registry: other objects have a schema"])
@@ -102,7 +105,9 @@ def _schema_of(sink: Sink, secrets: Mapping[str, Path], records: str | None) -> 
             )
         sampled = with_envelope(sampled_schema(lines, settings), settings)
         return lambda topic: sampled
-    schema = manifest_schema(settings)
+    schema = manifest_schema(settings, is_transformed=change is not None)
+    if schema is not None and change is not None:
+        return cache(lambda topic: with_envelope(change(schema, topic), settings))
     if schema is not None:
         known = with_envelope(schema, settings)
         return lambda topic: known
@@ -124,7 +129,7 @@ def _schema_of(sink: Sink, secrets: Mapping[str, Path], records: str | None) -> 
     from sink_job.ddl.schema_source import registry_schema
     from sink_job.driver.secret_registry import SECRETS
 
-    return lambda topic: ledger.schema(topic) or registry_schema(topic, settings, registry, wait, SECRETS.hide)
+    return lambda topic: ledger.schema(topic) or registry_schema(topic, settings, registry, wait, SECRETS.hide, change)
 
 
 def _lines(name: str) -> list[bytes]:

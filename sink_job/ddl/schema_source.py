@@ -21,6 +21,7 @@ from sink_job.connect.errors import InvalidSchema
 from sink_job.connect.json_decoder import decode_json
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Extension, RegisteredSchema, Schema, SchemaType
+from sink_job.ddl.transformed_schema import transformed_schema
 from sink_job.envelope.schema import KEY_BYTES, KEY_TEXT, envelope_schema
 from sink_job.json.typed.decoder import TextReading
 from sink_job.json.typed.field_list import JSON_NAME, LANGUAGE, field_list_text
@@ -87,16 +88,34 @@ def transformed(lines: Iterable[bytes], specs: Sequence[TransformSpec], topic: s
     yield from (value for value in found.batch.column("value").to_pylist() if value is not None)
 
 
-def manifest_schema(settings: FormatSpec) -> Schema | None:
-    """The schema of values in the manifest; None if there is none. Raises ConfigurationError for an invalid one."""
+def transformed_by(sink: Sink) -> Callable[[Schema, str], Schema] | None:
+    """What makes of the schema of a topic's values that of the objects, if transforms change values with the schema of
+    a registry or of the manifest; else None. It raises ConfigurationError."""
+    if not sink.object_settings().transforms_registered:
+        return None
+
+    def change(schema: Schema, topic: str) -> Schema:
+        try:
+            return transformed_schema(schema, sink.spec.transforms, topic)
+        except InvalidSchema as error:
+            raise ConfigurationError(f"the schema of {topic} cannot be used: {error}") from None
+
+    return change
+
+
+def manifest_schema(settings: FormatSpec, *, is_transformed: bool = False) -> Schema | None:
+    """The schema of values in the manifest; None without one. `is_transformed`: `transformed_by` changes it. Raises
+    ConfigurationError for an invalid one."""
     found = bare_value_schema(settings)
     if found is None:
         return None
     schema = settings.bare_value_schema
-    return _value(found, settings, None if schema is None else schema.message)
+    return _value(found, settings, None if schema is None else schema.message, is_transformed=is_transformed)
 
 
-def _value(registered: RegisteredSchema, settings: FormatSpec, message: str | None) -> Schema:
+def _value(
+    registered: RegisteredSchema, settings: FormatSpec, message: str | None, *, is_transformed: bool = False
+) -> Schema:
     """The schema of values. Raises ConfigurationError."""
     datums = DatumSettings.of(settings)
     extension = Extension.NONE if datums is None else datums.extension
@@ -112,8 +131,9 @@ def _value(registered: RegisteredSchema, settings: FormatSpec, message: str | No
             case "JSON":
                 from sink_job.json.json_schema.to_connect import json_connect_schema
 
-                schema = json_connect_schema(registered, optional_properties=datums is not None)
-                return schema if datums is None else TextReading(schema, settings.unknown_fields).schema
+                is_read = datums is not None or is_transformed
+                schema = json_connect_schema(registered, optional_properties=is_read)
+                return TextReading(schema, settings.unknown_fields).schema if is_read else schema
             case _:
                 return _protobuf(registered, message)
     except InvalidSchema as error:
@@ -146,15 +166,23 @@ def registry_schema(
     registry: RegistrySettings,
     wait: Callable[[float], bool],
     hide: Callable[[Iterable[str]], None],
+    change: Callable[[Schema, str], Schema] | None = None,
 ) -> Schema | None:
     """The newest schema of the values of `topic` in a registry, with the envelope; None if there is none. `wait` and
-    `hide` as of `open_registry`. Raises ConfigurationError and TransientError."""
+    `hide` as of `open_registry`, `change` as `transformed_by`. Raises ConfigurationError and TransientError."""
     client = open_registry(registry, wait, hide)
     try:
         found = client.latest(topic)
     finally:
         client.close()
-    return None if found is None else with_envelope(_value(found, settings, None), settings)
+    return None if found is None else _of_topic(found, topic, settings, change)
+
+
+def _of_topic(
+    registered: RegisteredSchema, topic: str, settings: FormatSpec, change: Callable[[Schema, str], Schema] | None
+) -> Schema | None:
+    value = _value(registered, settings, None, is_transformed=change is not None)
+    return with_envelope(value if change is None else change(value, topic), settings)
 
 
 class LedgerSchemaReader:
@@ -179,9 +207,7 @@ class LedgerSchemaReader:
             newest = self._objects().get(topic)
             return None if newest is None else ObjectSchemas(self._s3, self._root).find(str(newest.schema))
         found = self._registered(topic)
-        if found is None:
-            return None
-        return with_envelope(_value(found, self._sink.spec.format, None), self._sink.spec.format)
+        return None if found is None else _of_topic(found, topic, self._sink.spec.format, transformed_by(self._sink))
 
     def _objects(self) -> dict[str, ClosedObject]:
         """The newest object with a schema of each topic."""

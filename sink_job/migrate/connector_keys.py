@@ -83,8 +83,8 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
     KeyRow(
         "transforms",
         Treatment.IMPOSSIBLE,
-        note="Kafka's own for values in JSON: [`transforms`](#transforms); RegexRouter alone: `s3.prefixes`, "
-        "if possible; others: transform before Kafka, or after reading from S3",
+        note="Kafka's own for values in JSON and with schemas: [`transforms`](#transforms); RegexRouter alone: "
+        "`s3.prefixes`, if possible; others: transform before Kafka, or after reading from S3",
     ),
     *without_effect("transforms.* predicates predicates.*", "belongs to `transforms`"),
     # What objects contain

@@ -33,6 +33,7 @@ ORDER: Final = [
     "format.registry.region",
     "format.registry",
     "format.inference",
+    "format.unknownFields",
     "format.decimals",
     "format.logicalTypes",
     "format.envelope",

@@ -51,11 +51,15 @@ def convert_transforms(draft: Draft, converter: str, output: str) -> None:
             shown = f"{in_a_line(name)} ({in_a_line(kind)})" if kind else in_a_line(name)
             draft.impossible("transforms", f"{shown} {error}", action)
     reads_values = any(each["type"] != TransformType.FILTER for each in entries)
-    if reads_values and (
-        converter not in (ConverterType.JSON, ConverterType.CONNECT_JSON) or output == OutputFormat.BYTES
-    ):
-        why = f"this version transforms JSON alone, not values of {converter} for the output {output}"
+    can_change = ConverterType(converter).has_schemas or converter == ConverterType.JSON
+    if reads_values and (not can_change or output == OutputFormat.BYTES):
+        why = (
+            "this version transforms JSON and values with a schema alone, not values of "
+            f"{converter} for the output {output}"
+        )
         draft.impossible("transforms", why, action.replace("remove it", "remove them"))
+    elif reads_values and converter == ConverterType.JSON_SCHEMA:
+        draft.put("format.unknownFields", "Drop", "JsonSchemaConverter drops what the schema lacks")
     if converter == ConverterType.JSON and any(
         each.get("timestampType") in ("Date", "Time", "Timestamp") for each in entries
     ):

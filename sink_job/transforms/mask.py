@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
+from sink_job.avro.to_connect import ENUM
 from sink_job.connect.errors import InvalidValue
 from sink_job.connect.logical_types import DATE, TIME, TIMESTAMP, is_decimal
-from sink_job.connect.schema import INTEGER_BITS, Field, SchemaType
+from sink_job.connect.schema import INTEGER_BITS, Field, Schema, SchemaType
 from sink_job.transforms.base import RecordOrigin
 from sink_job.transforms.java_numbers import parse_decimal, wrapped
 from sink_job.transforms.json_values import checked_integer, kind_of, object_of, opened
-from sink_job.transforms.typed_values import TypedValue, struct
+from sink_job.transforms.typed_values import SchemaChange, TypedValue, struct
 
 _EMPTY: Final[dict[SchemaType, object]] = {
     **dict.fromkeys(INTEGER_BITS, 0),
@@ -31,6 +34,7 @@ class Mask:
     def __init__(self, fields: Sequence[str], replacement: str | None) -> None:
         self._fields = tuple(fields)
         self._replacement = replacement
+        self._schema = SchemaChange(self._changed)
 
     def transform(self, value: object, origin: RecordOrigin) -> object:
         found = object_of(value)
@@ -44,7 +48,13 @@ class Mask:
             for each in struct(given.schema).fields
             if each.name in self._fields
         }
-        return TypedValue(given.schema, {**given.value, **changed})
+        return TypedValue(self._schema(given.schema), {**given.value, **changed})
+
+    def _changed(self, schema: Schema) -> Schema:
+        fields = tuple(
+            Field(each.name, _plain(each.schema)) if each.name in self._fields else each for each in schema.fields
+        )
+        return schema if fields == schema.fields else msgspec.structs.replace(schema, fields=fields)
 
     def _masked_typed(self, field: Field, value: object) -> object:
         if value is None:
@@ -75,6 +85,15 @@ class Mask:
             case int() | float() if not isinstance(value, bool):
                 return _number(name, value, self._replacement)
         raise InvalidValue(f"the field {name} is {kind_of(value)}, which no replacement is for")
+
+
+def _plain(schema: Schema) -> Schema:
+    """The schema of a masked field. A masked text is neither a symbol of its enum nor a UUID: in objects of Avro and
+    Parquet it is a plain text."""
+    if schema.type is not SchemaType.STRING:
+        return schema
+    parameters = tuple(each for each in schema.parameters if each[0] != ENUM and not each[0].startswith(f"{ENUM}."))
+    return msgspec.structs.replace(schema, parameters=parameters, logical=None, symbols=())
 
 
 def _number(name: str, value: int | float, replacement: str) -> int | float:

@@ -109,7 +109,7 @@ class TransformList:
         """Transforms the values of a batch of `tp`. `source` is that of the batch: values with the schema of a registry
         need it."""
         filters = [step.predicate for step in self._steps if step.is_filter_without_value]
-        if len(filters) == len(self._steps):
+        if self._decoded is None and len(filters) == len(self._steps):
             return _filtered(batch, tp, filters)
         values = self._values(batch, source or BatchSource(tp.topic))
         column = _TransformedColumn(batch, tp, values)

@@ -7,7 +7,7 @@ import os
 import random
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +20,16 @@ from sink_job.api.sections.transforms_section import TransformSpec
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns
 from sink_job.migrate.transforms import converted, predicate
-from sink_job.transforms.transform_list import TransformList
+from sink_job.transforms.transform_list import TransformedBatch, TransformList
 from tests.support import typed_values
+from tests.support.avro_records import AvroRecords, as_envelope
 from tests.support.change_events import change_event
 from tests.support.connect_transforms import KAFKA, ConnectRecord, ConnectStep, ConnectTransforms, connect_transforms
 
 pytestmark = [pytest.mark.data, pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK, only a JRE")]
 
 SEED = int(os.environ.get("S3SINK_SEED") or random.SystemRandom().randrange(1 << 32))
+TP = TopicPartition("t", 3)
 NAMES = ("a", "b", "c", "a.b", "ä", "x y")
 KINDS = (
     *("InsertField", "ReplaceField", "MaskField", "Cast", "Flatten", "ExtractField", "HoistField", "Filter"),
@@ -78,6 +80,21 @@ def test_conversions_of_random_records_with_schemas_equal_kafkas(kafka: ConnectT
         compare(kafka, [_with_schema(rng, _of_kind(rng, name))], records, f"run {number} of seed {SEED}", schemas=True)
 
 
+def test_transforms_of_random_avro_values_equal_kafkas(kafka: ConnectTransforms) -> None:
+    rng = random.Random(SEED)
+    for number in range(int(os.environ.get("S3SINK_RUNS") or 250)):
+        steps = [_with_schema(rng, _step(rng)) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+        schemas = [typed_values.random_schema(rng, names=typed_values.ASCII_NAMES) for _ in range(3)]
+        given = [typed_values.random_record(rng, offset, schemas) for offset in range(20)]
+        avro = AvroRecords()
+        values = [avro.value(each) for each in given]
+        records = [avro.in_envelope(each, value) for each, value in zip(given, values, strict=True)]
+        expected = kafka.apply(steps, records, schemas=True)
+        decoded = TransformList(specs_of(steps), ConverterType.AVRO, avro.converter)
+        found = answers(decoded.apply(batch_of(records, values), TP), as_envelope)
+        check(expected, found, steps, records, f"run {number} of seed {SEED}", schemas=True)
+
+
 @pytest.mark.parametrize("mode", ["drop", "tombstone", "rewrite", "rewrite-with-tombstone", "default"])
 @pytest.mark.parametrize("added", ["", "op", "op,ts_ms,db,source.ts_ms"])
 def test_change_events_are_unwrapped_as_by_debezium(kafka: ConnectTransforms, mode: str, added: str) -> None:
@@ -118,7 +135,20 @@ def compare(
     schemas: bool = False,
 ) -> None:
     expected = kafka.apply(steps, records, schemas=schemas)
-    found = applied(steps, records, schemas=schemas)
+    converter = ConverterType.CONNECT_JSON if schemas else ConverterType.JSON
+    found = answers(TransformList(specs_of(steps), converter).apply(batch_of(records), TP), bytes.decode)
+    check(expected, found, steps, records, where, schemas=schemas)
+
+
+def check(
+    expected: Sequence[dict[str, Any]],
+    found: Sequence[dict[str, Any]],
+    steps: Sequence[ConnectStep],
+    records: Sequence[ConnectRecord],
+    where: str,
+    *,
+    schemas: bool,
+) -> None:
     for record, one, other in zip(records, expected, found, strict=True):
         if _is_known_difference(one, other):
             continue
@@ -190,10 +220,8 @@ def _typed(value: object, *, single: bool) -> object:
     return type(value), value
 
 
-def applied(
-    steps: Sequence[ConnectStep], records: Sequence[ConnectRecord], *, schemas: bool = False
-) -> list[dict[str, Any]]:
-    """What the sink makes of the records, in the form of the JVM's answers."""
+def specs_of(steps: Sequence[ConnectStep]) -> list[TransformSpec]:
+    """The list that `convert` makes of the transforms."""
     specs = []
     for step in steps:
         when = {}
@@ -201,28 +229,33 @@ def applied(
             found = predicate(f"{KAFKA}predicates.{step.predicate}", step.predicate_settings, negated=step.negate)
             when = {"when": found}
         specs += [TransformSpec.model_validate({**each, **when}) for each in converted(step.kind, step.settings)]
-    tp = TopicPartition(records[0].topic, records[0].partition)
-    converter = ConverterType.CONNECT_JSON if schemas else ConverterType.JSON
-    transformed = TransformList(specs, converter).apply(batch_of(records), tp)
+    return specs
+
+
+def answers(transformed: TransformedBatch, text: Callable[[bytes], str]) -> list[dict[str, Any]]:
+    """What the sink has made of records, in the form of the JVM's answers. `text` is that of a value."""
     rejected = dict(transformed.rejected)
-    answers: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     for row, value in enumerate(transformed.batch.column("value").to_pylist()):
         if row in rejected:
-            answers.append({"error": rejected[row]})
+            found.append({"error": rejected[row]})
         elif transformed.filtered[row]:
-            answers.append({"filtered": True})
+            found.append({"filtered": True})
         else:
-            answers.append({"value": None if value is None else value.decode()})
-    return answers
+            found.append({"value": None if value is None else text(value)})
+    return found
 
 
-def batch_of(records: Sequence[ConnectRecord]) -> pa.RecordBatch:
+def batch_of(records: Sequence[ConnectRecord], values: Sequence[bytes | None] | None = None) -> pa.RecordBatch:
+    """`values`: those of the records; None for their texts."""
+    if values is None:
+        values = [None if each.value is None else each.value.encode() for each in records]
     headers = [[{"key": name, "value": b"x"} for name in each.headers] for each in records]
     times = [-1 if each.timestamp is None else each.timestamp for each in records]
     return pa.record_batch(
         {
             "offset": arrow_columns.integers(np.array([each.offset for each in records], np.int64)),
-            "value": arrow_columns.binaries([None if r.value is None else r.value.encode() for r in records]),
+            "value": arrow_columns.binaries(list(values)),
             "timestamp": arrow_columns.integers(np.array(times, np.int64)),
             "headers": pa.array(headers, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
         }

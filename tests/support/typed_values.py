@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import random
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tests.support.connect_transforms import ConnectRecord
 
 NAMES: Final = ("a", "b", "c", "ä")
+ASCII_NAMES: Final = ("a", "b", "c", "d")
 DATA: Final = "org.apache.kafka.connect.data"
 TYPES: Final[list[dict[str, Any]]] = [
     *({"type": each} for each in ("int8", "int16", "int32", "int64", "float", "double", "boolean", "string", "bytes")),
@@ -24,11 +26,15 @@ TYPES: Final[list[dict[str, Any]]] = [
 TEXTS: Final = ("", "x", "12", "1.5", "true", "2024-02-29 23:59:59", "20240229", "300")
 
 
-def random_schema(rng: random.Random, depth: int = 0, *, optional: bool = False) -> dict[str, Any]:
+def random_schema(
+    rng: random.Random, depth: int = 0, *, optional: bool = False, names: Sequence[str] = NAMES
+) -> dict[str, Any]:
     """A struct with some of the names, each of a random type."""
     fields = []
-    for name in rng.sample(NAMES, rng.randrange(len(NAMES) + 1)):
-        found = random_schema(rng, depth + 1) if depth < 2 and rng.random() < 0.2 else dict(rng.choice(TYPES))
+    for name in rng.sample(names, rng.randrange(len(names) + 1)):
+        found = (
+            random_schema(rng, depth + 1, names=names) if depth < 2 and rng.random() < 0.2 else dict(rng.choice(TYPES))
+        )
         found |= {"field": name, "optional": rng.random() < 0.4}
         if rng.random() < 0.2 and found["type"] in ("int8", "int32", "string", "double") and "name" not in found:
             found["default"] = {"int8": 7, "int32": 300, "string": "12", "double": 0.5}[found["type"]]

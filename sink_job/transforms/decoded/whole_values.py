@@ -64,7 +64,7 @@ def decoded_values(payload: pa.BinaryArray, values: list[object], rejected: Reje
 
 
 def whole_value_settings(settings: SchemaSettings) -> SchemaSettings:
-    """The settings of a converter whose texts nobody reads."""
+    """The settings of a converter whose texts are not used."""
     return replace(settings, output=OutputFormat.BYTES)
 
 

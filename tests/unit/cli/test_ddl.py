@@ -50,6 +50,32 @@ def test_values_can_be_sampled_from_standard_input(
     assert '"price" double' in capsys.readouterr().out
 
 
+def test_the_columns_of_transformed_values_are_those_of_their_schema_and_the_transforms(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}, {"name": "m", "type": "int"}]}
+    transforms: list[dict[str, Any]] = [
+        {"type": "Insert", "field": "of_one", "source": "Topic", "when": {"topic": "one"}},
+        {"type": "Drop", "fields": ["m"]},
+    ]
+    kafka = {"bootstrapServers": "127.0.0.1:9", "groupId": "g", "topics": ["one", "two"]}
+    formats = {"converter": "Avro", "schema": {"text": json.dumps(schema)}}
+    path = written(tmp_path / "sink.yaml", kafka=kafka, format=formats, transforms=transforms)
+    assert cli.main(["ddl", path, "--dialect", "trino", "--topic", "one"]) == 0
+    printed = capsys.readouterr().out
+    assert '"n" bigint' in printed
+    assert '"of_one" varchar' in printed
+    assert '"m"' not in printed
+    assert cli.main(["ddl", path, "--dialect", "trino", "--topic", "two"]) == 0
+    assert "of_one" not in capsys.readouterr().out
+    assert cli.main(["ddl", path, "--dialect", "trino", "--records", "/dev/null"]) == 2
+    assert "--records cannot be used: the columns are those of the values' schema" in capsys.readouterr().err
+    transforms[1]["when"] = {"field": "n"}
+    written(tmp_path / "sink.yaml", kafka=kafka, format=formats, transforms=transforms)
+    assert cli.main(["ddl", path, "--dialect", "trino"]) != 0
+    assert "spec.transforms[1] (Drop) applies to some records of one only" in capsys.readouterr().err
+
+
 def test_what_cannot_be_expressed_ends_with_8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     partitioner = {"type": "Time", "pathFormat": "YYYY/MM/dd", "duration": "1d", "timezone": "UTC"}
     path = written(tmp_path / "sink.yaml", partitioner=partitioner)

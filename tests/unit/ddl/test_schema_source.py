@@ -8,16 +8,18 @@ from typing import Any, cast
 
 import pytest
 
+from sink_job.api.enums import ConverterType
 from sink_job.api.errors import ConfigurationError, InvalidSpec
 from sink_job.api.sections.format_section import FormatSpec
 from sink_job.api.sections.transforms_section import TransformSpec
-from sink_job.connect.schema import RegisteredSchema, Schema, SchemaType
+from sink_job.connect.schema import Field, RegisteredSchema, Schema, SchemaType
 from sink_job.ddl.columns import columns_of
 from sink_job.ddl.schema_source import (
     LedgerSchemaReader,
     manifest_schema,
     sampled_schema,
     transformed,
+    transformed_by,
     with_envelope,
 )
 from sink_job.ledger.schemas.schema_store import SchemaStore, schemas_root
@@ -134,6 +136,38 @@ def test_the_newest_version_in_the_ledger_is_that_of_json_with_a_registry(sink: 
 
 
 FORMAT = {**FormatSpec().__dict__, "converter": "Avro"}
+
+
+def test_json_of_a_registry_has_the_columns_that_transforms_make(sink: ComparedSink) -> None:
+    sink.write(log_of("Json", 3))
+    store = SchemaStore(cast("Any", sink.fixture.s3), schemas_root(sink.fixture.root, 1))
+    store.put("log", RegisteredSchema("9", "AVRO", AVRO, subject="log-value", version=9), "http://r")
+    insert = TransformSpec.model_validate({"type": "Insert", "field": "o", "source": "Offset"})
+    format_ = FormatSpec.model_construct(**{**FORMAT, "converter": ConverterType.AVRO})
+    spec = sink.fixture.sink.spec.model_copy(update={"format": format_, "transforms": [insert]})
+    sink.fixture.sink = sink.fixture.sink.model_copy(update={"spec": spec})
+    assert names(reader(sink).schema("log")) == ["n", "o"]
+
+
+def test_a_recursive_schema_has_no_columns_with_transforms(sink: ComparedSink) -> None:
+    insert = TransformSpec.model_validate({"type": "Insert", "field": "o", "source": "Offset"})
+    spec = sink.fixture.sink.spec.model_copy(
+        update={"format": FormatSpec(converter=ConverterType.AVRO), "transforms": [insert]}
+    )
+    change = transformed_by(sink.fixture.sink.model_copy(update={"spec": spec}))
+    assert transformed_by(sink.fixture.sink) is None
+    assert change is not None
+    recursive = Schema(SchemaType.STRUCT, "N", fields=(Field("n", Schema(SchemaType.REFERENCE, "N")),))
+    with pytest.raises(ConfigurationError, match="the schema of log cannot be used: it is recursive"):
+        change(recursive, "log")
+
+
+def test_transformed_json_with_a_schema_is_read_under_it() -> None:
+    settings = FormatSpec.model_validate({"converter": "JsonSchema", "schema": {"text": JSON_SCHEMA}})
+    as_it_came, read = manifest_schema(settings), manifest_schema(settings, is_transformed=True)
+    assert as_it_came is not None
+    assert read is not None
+    assert [as_it_came.fields[0].schema.optional, read.fields[0].schema.optional] == [False, True]
 
 
 def test_a_schema_that_cannot_be_used_is_an_error() -> None:

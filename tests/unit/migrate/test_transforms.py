@@ -199,10 +199,9 @@ def test_a_connector_has_its_transforms_in_their_order_with_predicates() -> None
         (
             {
                 "transforms.a.type": f"{KAFKA}Flatten$Value",
-                "value.converter": "io.confluent.connect.avro.AvroConverter",
-                "value.converter.schema.registry.url": "http://r",
+                "value.converter": "org.apache.kafka.connect.storage.StringConverter",
             },
-            "this version transforms JSON alone, not values of Avro for the output Json",
+            "this version transforms JSON and values with a schema alone, not values of Text for the output Json",
         ),
         ({"transforms.a.type": DEBEZIUM}, "Debezium's transform does nothing without a schema"),
         (
@@ -215,3 +214,22 @@ def test_what_cannot_be_converted_is_a_reason(settings: dict[str, str], why: str
     found = conversion({"transforms": "a", **settings})
     assert found.lines == ()
     assert why in str(found.findings[0])
+
+
+@pytest.mark.parametrize("name", ["avro.AvroConverter", "protobuf.ProtobufConverter", "json.JsonSchemaConverter"])
+def test_values_with_the_schema_of_a_registry_keep_their_transforms(name: str) -> None:
+    found = conversion(
+        {
+            "transforms": "a,b",
+            "transforms.a.type": f"{KAFKA}TimestampConverter$Value",
+            "transforms.a.field": "at",
+            "transforms.a.target.type": "Date",
+            "transforms.b.type": DEBEZIUM,
+            "value.converter": f"io.confluent.connect.{name}",
+            "value.converter.schema.registry.url": "https://r",
+        }
+    )
+    text = "\n".join(found.lines)
+    assert "{type: Timestamp, timestampType: Date, field: at}" in text
+    assert "{type: Unwrap, deletes: Tombstone}" in text
+    assert ("unknownFields: Drop # JsonSchemaConverter drops what the schema lacks" in text) == name.startswith("json")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from sink_job.api.enums import OnNullValue
+from sink_job.api.enums import OnNullValue, SchemaCompatibility
 from sink_job.api.sections.job_sections import ErrorsSpec
+from sink_job.api.sections.schema_section import BareValueSettings
+from sink_job.api.sections.transforms_section import TransformSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.required_columns import required_columns, task_columns
@@ -17,6 +20,7 @@ from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline, RejectionReason
 from sink_job.writer.schema_stores import SchemaStores
 from tests.unit.avro.avro_data import Table, datum, in_wire_format, record, registered
+from tests.unit.rotation.settings import object_settings
 
 TP = TopicPartition("t", 3)
 LINE = record(("a", "long"), ("b", ["null", "string"]))
@@ -27,14 +31,14 @@ def line(a: int, b: str | None = None, schema_id: int = 1) -> bytes:
     return in_wire_format(schema_id, datum(LINE, {"a": a, "b": b}))
 
 
+CONFLUENT = {"type": "Confluent", "subjects": "TopicName", "idIn": "Value"}
+
+
 def settings(*transforms: dict[str, Any], **more: Any) -> ObjectSettings:
-    sections: dict[str, Any] = {
-        "format": {"converter": "Avro"},
-        "framing": {"type": "Confluent", "subjects": "TopicName", "idIn": "Value"},
-        "rotation": {"flushSize": 10},
-        "transforms": transforms or [CAST],
-    }
-    return ObjectSettings.model_validate(sections | more)
+    specs = tuple(TransformSpec.model_validate(each) for each in transforms or (CAST,))
+    changed: dict[str, Any] = {name: more.pop(name) for name in ("schema_compatibility", "bare_values") if name in more}
+    found = object_settings(**{"format": {"converter": "Avro"}, "wire_format": CONFLUENT, **more})
+    return found.model_copy(update={"transforms": specs, **changed})
 
 
 def pipeline(*transforms: dict[str, Any], errors: ErrorsSpec | None = None, **more: Any) -> RecordPipeline:
@@ -128,7 +132,9 @@ def test_records_of_two_versions_are_projected_with_their_transformed_schemas() 
             "2": registered(later, 2, subject="t-value", version=2),
         }
     )
-    one = RecordPipeline.of(settings(schemaCompatibility="Backward"), ErrorsSpec()).with_stores(SchemaStores(table))
+    one = RecordPipeline.of(settings(schema_compatibility=SchemaCompatibility.BACKWARD), ErrorsSpec()).with_stores(
+        SchemaStores(table)
+    )
     newer = in_wire_format(2, datum(later, {"a": 2, "b": None, "c": 3}))
     found = prepare(one, newer, line(1, "x"))
     assert found.projection is not None
@@ -139,15 +145,13 @@ def test_records_of_two_versions_are_projected_with_their_transformed_schemas() 
 
 
 def test_the_columns_are_those_of_the_wire_format_and_the_transforms() -> None:
-    in_headers = {"type": "Confluent", "subjects": "TopicName", "idIn": "Header"}
-    assert required_columns(settings(framing=in_headers)).headers
+    assert required_columns(settings(wire_format={**CONFLUENT, "idIn": "Header"})).headers
     assert not required_columns(settings()).headers
     assert task_columns(settings()).separator == b""
 
 
 def test_bare_values_have_the_schema_of_the_manifest_before_transforms() -> None:
-    bare = {"id": "bare"}
-    given = settings(framing=None, unframed=bare)
+    given = settings(wire_format=None, bare_values=BareValueSettings(id="bare"))
     table = Table({"bare": registered(LINE, "bare")})
     found = RecordPipeline.of(given, ErrorsSpec()).with_stores(SchemaStores(table))
     value = datum(LINE, {"a": 7, "b": None})
@@ -159,3 +163,17 @@ def test_a_filter_that_reads_no_field_decodes_nothing() -> None:
     assert not settings(filters).transforms_registered
     assert settings(filters, CAST).transforms_registered
     assert prepare(pipeline(filters), line(1)).encoded.to_pylist() == [b'{"a":1,"b":null}\n']
+
+
+def test_a_masked_symbol_is_a_plain_text() -> None:
+    enum = {"type": "enum", "name": "Color", "symbols": ["RED", "BLUE"]}
+    uuid = {"type": "string", "logicalType": "uuid"}
+    schema = record(("c", enum), ("u", uuid), ("kept", {"type": "enum", "name": "Kept", "symbols": ["X"]}))
+    table = Table({"1": registered(schema)})
+    given = settings({"type": "Mask", "fields": ["c", "u"]}, format={"converter": "Avro", "output": "Avro"})
+    value = datum(schema, {"c": "BLUE", "u": UUID(int=7), "kept": "X"})
+    found = prepare(RecordPipeline.of(given, ErrorsSpec()).with_stores(SchemaStores(table)), in_wire_format(1, value))
+    assert (found.errors, found.encoded.to_pylist()) == ([], [b"\x00\x00\x00"])
+    (masked,) = found.schemas.values()
+    assert [each.schema.symbols for each in masked.fields] == [(), (), ("X",)]
+    assert [each.schema.logical for each in masked.fields] == [None, None, None]
