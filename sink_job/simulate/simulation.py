@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from sink_job.api.enums import ConverterType, Tolerance
+from sink_job.api.enums import ConverterType, TimestampType, Tolerance, TransformType
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow import columns as arrow_columns
@@ -88,7 +89,8 @@ class Simulation:
 
     def __init__(self, sink: Sink, *, offsets: bool = True, schema: RegisteredSchema | None = None) -> None:
         """`offsets`: list the offsets of each object. `schema` is that of `spec.format.schema`; None if there is none,
-        or it is not known."""
+        or it is not known. Raises InvalidSpec for a transform that needs values with a schema."""
+        _check_transforms(sink)
         pipeline = replace(RecordPipeline.of(_plain(sink.object_settings()), sink.spec.errors), containers=None)
         self._pipeline = with_value_schema(pipeline, sink.object_settings(), schema)
         self._schemas = RecordSchemas(sink.spec.schema_compatibility, written_nulls(sink.object_settings()))
@@ -204,6 +206,21 @@ class _Partition:
                 done.closed.extend((state, self._offsets.pop(state.id), step.reason) for state in step.objects)
             elif rows is not None:
                 self._offsets.setdefault(step.target, []).extend(rows.offsets[step.rows].tolist())
+
+
+def _check_transforms(sink: Sink) -> None:
+    """Raises InvalidSpec for the transforms that values without a schema do not have."""
+    errors = [
+        f"spec.transforms[{number}] ({each.type}) needs values with a schema, and those of a simulation have none: "
+        "leave it out, and simulate the values that it makes"
+        for number, each in enumerate(sink.spec.transforms)
+        if each.type is TransformType.UNWRAP or each.timestamp_type in _TYPED
+    ]
+    if errors:
+        raise InvalidSpec(errors)
+
+
+_TYPED: Final = (TimestampType.DATE, TimestampType.TIME, TimestampType.TIMESTAMP)
 
 
 def _plain(object_settings: ObjectSettings) -> ObjectSettings:

@@ -25,6 +25,7 @@ def with_value_schema(
     outputs Avro and Parquet. `object_settings` are the settings of the sink."""
     if (
         schema is None
+        or object_settings.transforms_registered  # they change the values, which have the schema before
         or object_settings.format.converter not in _CHECKED
         or not object_settings.format.output.has_datums
     ):

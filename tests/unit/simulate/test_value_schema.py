@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sink_job.api.errors import InvalidSpec
 from sink_job.cli.simulate import simulate
 from tests.unit.api.manifests import accepted
 
@@ -70,3 +71,29 @@ def test_each_record_has_its_own_reason() -> None:
     (report,) = simulate(of, [json.dumps({"write": records}).encode()])
     assert [error.offset for error in report.errors] == [1, 2]
     assert [each.offsets for each in report.open] == [[0, 3]]
+
+
+REGISTRY = {"url": ["https://registry"]}
+
+
+def test_a_transformed_value_has_another_schema_than_that_of_the_sink() -> None:
+    insert = {"type": "Insert", "field": "topic", "source": "Topic"}
+    of = accepted(
+        {
+            "spec.rotation.flushSize": 1,
+            "spec.format": {"converter": "JsonSchema", "output": "Parquet", "schema": OBJECT},
+            "spec.transforms": [insert],
+        }
+    )
+    (report,) = simulate(of, [STEP])
+    assert (len(report.closed), report.errors) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "transform", [{"type": "Unwrap"}, {"type": "Timestamp", "field": "id", "timestampType": "Timestamp"}]
+)
+def test_a_transform_that_needs_a_schema_is_not_simulated(transform: dict[str, Any]) -> None:
+    transforms = [{"type": "Drop", "fields": ["x"]}, transform]
+    of = accepted({"spec.format": {"converter": "Avro", "registry": REGISTRY}, "spec.transforms": transforms})
+    with pytest.raises(InvalidSpec, match=rf"spec\.transforms\[1\] \({transform['type']}\) needs values with a schema"):
+        list(simulate(of, [STEP]))
