@@ -74,6 +74,15 @@ LOGS = {
     "Protobuf to Parquet with transforms": SchemaLog(
         records=4, converter=ConverterType.PROTOBUF, output=OutputFormat.PARQUET, transformed=True
     ),
+    "Avro keys and values to Parquet with an envelope and tombstones and transforms": SchemaLog(
+        records=4,
+        ids=(2,),
+        output=OutputFormat.PARQUET,
+        envelope=True,
+        keyed=True,
+        tombstones=frozenset({1, 3}),
+        transformed=True,
+    ),
     "JsonSchema without wire format, with transforms": SchemaLog(
         records=4, ids=(2,), converter=ConverterType.JSON_SCHEMA, in_wire_format=False, transformed=True
     ),
