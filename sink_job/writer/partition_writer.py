@@ -14,6 +14,7 @@ from itertools import islice
 import msgspec
 import pyarrow as pa
 
+from sink_job.api.enums import SchemaInference
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.arrow.arrays import Indices
 from sink_job.engine.types import payload
@@ -31,7 +32,7 @@ from sink_job.writer.dead_letters import DeadLetterLines
 from sink_job.writer.large_batches import prepared_parts
 from sink_job.writer.record_pipeline import PreparedBatch, RejectedRow, RejectionReason
 from sink_job.writer.row_slices import RowSelection, RowSlice, row_slices
-from sink_job.writer.schema_sample import SchemaSample
+from sink_job.writer.schema_sample import MAX_RECORDS, SchemaSample
 from sink_job.writer.size_limits import SizeLimits, check_ranges, is_checked
 from sink_job.writer.skipped_records import SkippedRecords, last_skipped
 from sink_job.writer.task_attempt import TaskAttempt
@@ -182,7 +183,8 @@ class PartitionWriter:
             batch = next(batches, None)
             if batch is None:
                 return
-            report.add_unresolved(self._attempt.pipeline.unresolved(batch, self._tp), payload(batch))
+            sampled = self._sampled(batch)
+            report.add_unresolved(self._attempt.pipeline.unresolved(sampled, self._tp), payload(sampled))
             seen = seen + payload(batch).nbytes if len(report.unresolved) == known else 0
             known = len(report.unresolved)
 
@@ -202,9 +204,18 @@ class PartitionWriter:
             if stop is not None:
                 return RejectedRecord(stop.offset, stop.message)
             if prepared.unresolved:
-                self._report.add_unresolved(prepared.unresolved, payload(batch).slice(len(rows)))
+                sampled = self._sampled(batch.slice(len(rows)))
+                self._report.add_unresolved(prepared.unresolved, payload(sampled))
                 return RejectedRecord(batch.column("offset")[len(rows)].as_py(), "its schema is not resolved yet")
         return None
+
+    def _sampled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The records from which a schema can be inferred, with transformed values."""
+        pipeline = self._attempt.pipeline
+        infers = pipeline.object_settings.format.inference is SchemaInference.ONCE
+        if pipeline.transforms is None or not infers:
+            return batch
+        return pipeline.transforms.apply(batch.slice(0, MAX_RECORDS), self._tp).batch
 
     def _prepared(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, PreparedBatch]]:
         """The batches, in parts where they are too large. Raises ColumnTooLarge."""

@@ -3,11 +3,13 @@ leave the same objects."""
 
 from __future__ import annotations
 
+import io
 import json
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from devtools.faults.s3_proxy import FaultProxy
@@ -90,6 +92,23 @@ def test_records_filtered_since_the_last_object_are_no_finding_with_another_list
     log = SyntheticLog(records=9)
     given: dict[str, Any] = {"spec": {"transforms": [{"type": "Filter", "when": {"topic": "log"}}]}}
     sink_fixture.run(log, ALL, flush_size=2, **given)
+    (verdict,) = deep(sink_fixture, log, **given)
+    assert (verdict.findings, verdict.gaps) == ((), 3)
+
+
+@pytest.mark.parametrize("max_records", [2, 1000])
+def test_an_inferred_schema_is_that_of_transformed_values(sink_fixture: SinkFixture, max_records: int) -> None:
+    """Records that are left out are in no sample: the first kind has no record in it."""
+    log = SyntheticLog(records=13, paths=5)
+    given: dict[str, Any] = {"flush_size": 5, "max_records": max_records}
+    parquet = {"output": "Parquet", "inference": "Once", "parquet": {"rowGroup": "1Mi"}}
+    given["spec"] = {**listed(0)["spec"], "format": parquet}
+    sink_fixture.run(log, DONE, **given)
+    sink_fixture.run(log, ALL, **given)
+    tables = [pq.read_table(io.BytesIO(body)) for body in sink_fixture.contents().values()]
+    assert {tuple(sorted(each.column_names)) for each in tables} == {("kind", "list", "offset", "partition")}
+    found = sorted(offset for each in tables for offset in each.column("offset").to_pylist())
+    assert found == [offset for offset in range(13) if passes(0, offset)]
     (verdict,) = deep(sink_fixture, log, **given)
     assert (verdict.findings, verdict.gaps) == ((), 3)
 

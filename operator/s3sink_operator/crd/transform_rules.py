@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from s3sink_operator.crd.cel import CelRule, cel_list, cel_text, either
-from sink_job.api.enums import ConverterType, OutputFormat, SchemaInference, TransformType
+from sink_job.api.enums import ConverterType, OutputFormat, TransformType
 from sink_job.api.rules.transform_rules import FIELDS_OF
 
 _HERE = "spec.transforms"
@@ -48,13 +48,11 @@ def _format() -> Iterator[CelRule]:
     formats = (
         f"self.format.converter in {cel_list(_TRANSFORMED)}",
         f"self.format.output != {cel_text(OutputFormat.BYTES)}",
-        f"self.format.inference != {cel_text(SchemaInference.ONCE)}",
     )
     yield CelRule(
         "spec",
         either(without, f"({_all(formats)})"),
-        f"{_HERE} but Filter without field read JSON or values with a schema: use such a converter, no output Bytes, "
-        "no inference",
+        f"{_HERE} but Filter without field read JSON or values with a schema: use such a converter, no output Bytes",
     )
 
 

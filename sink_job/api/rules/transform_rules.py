@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.enums import ConverterType, InsertSource, OutputFormat, SchemaInference, TimestampType, TransformType
+from sink_job.api.enums import ConverterType, InsertSource, OutputFormat, TimestampType, TransformType
 from sink_job.api.field_errors import FieldError, Path, shown
 from sink_job.api.field_types import check_field_name
 
@@ -63,12 +63,6 @@ def _format(spec: Spec) -> Iterator[FieldError]:
     if output is OutputFormat.BYTES:
         message = "cannot be used with spec.format.output Bytes, which writes values as they came; use another output"
         yield FieldError(_HERE, message, ((*_FORMAT, "output"),))
-    if spec.format.inference is SchemaInference.ONCE:
-        message = (
-            "cannot be used with spec.format.inference Once, which reads values before transforms: set "
-            "spec.format.schema to the schema of the transformed values"
-        )
-        yield FieldError(_HERE, message, ((*_FORMAT, "inference"),))
 
 
 def _fields(here: Path, transform: TransformSpec) -> Iterator[FieldError]:

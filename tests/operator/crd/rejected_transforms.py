@@ -36,7 +36,7 @@ def rejected_transforms() -> Iterator[tuple[str, dict[str, object], str]]:
     yield "no condition", _list({"type": "Filter", "when": {"not": True}}), said
     flatten = _list({"type": "Flatten"})
     said = "spec.transforms but Filter without field read JSON or values with a schema: use such a"
-    for name in ({"converter": "Text"}, {"output": "Bytes"}, {"output": "Parquet", "inference": "Once"}):
+    for name in ({"converter": "Text"}, {"output": "Bytes"}):
         yield f"transforms with {name}", {**flatten, "spec.format": name}, said
 
 

@@ -88,11 +88,6 @@ def test_an_incomplete_transform_is_an_error(transform: dict[str, Any], error: s
             {"spec.format": {"output": "Bytes"}},
             "cannot be used with spec.format.output Bytes, which writes values as they came; use another output",
         ),
-        (
-            {"spec.format": {"output": "Parquet", "inference": "Once"}},
-            "cannot be used with spec.format.inference Once, which reads values before transforms: set "
-            "spec.format.schema to the schema of the transformed values",
-        ),
     ],
 )
 def test_what_transforms_cannot_change_is_an_error(changes: dict[str, object], error: str) -> None:
@@ -103,6 +98,10 @@ def test_what_transforms_cannot_change_is_an_error(changes: dict[str, object], e
 def test_a_filter_that_reads_no_field_can_be_used_with_each_converter(converter: str) -> None:
     when = {"topic": "f.*", "header": "h", "tombstone": True}
     accepted({"spec.format": {"converter": converter}, HERE: [{"type": "Filter", "when": when}]})
+
+
+def test_the_schema_of_transformed_values_can_be_inferred() -> None:
+    accepted({"spec.format": {"output": "Parquet", "inference": "Once"}, HERE: VALID[:1]})
 
 
 REGISTRY: dict[str, Any] = {"url": ["https://registry"]}
