@@ -154,6 +154,7 @@ MESSAGES: Final = _text(
     protobuf_schema(1, before="message Other { int64 partition = 1; int64 offset = 2; string kind = 3; }")
 )
 PROTOBUF: Final = replace(BARE_VALUES, converter=ConverterType.PROTOBUF)
+TRANSFORMED: Final = replace(AVRO, transformed=True)
 KEYED: Final = SchemaLog(records=0, keyed=True)
 TEXT_KEYS: Final = TextKeys(records=0, ids=(1,), in_wire_format=False)
 
@@ -198,6 +199,7 @@ EDITS: Final[dict[str, tuple[Phase, Phase]]] = {
         Phase(AVRO),
         Phase(AVRO, {"format": {"output": "Bytes", "bytes": {"separator": SEPARATOR.decode()}}}),
     ),
+    "values to transformed ones": (Phase(AVRO), Phase(TRANSFORMED)),
     "values to envelopes": (Phase(AVRO), Phase(replace(AVRO, envelope=True))),
     "envelopes with keys of bytes to Text": (
         Phase(replace(TEXT_KEYS, envelope=True)),

@@ -215,6 +215,34 @@ def test_records_that_the_connector_has_projected_to_the_schema_of_their_object_
     assert without.case is Case.DIFFERENT
 
 
+@pytest.mark.parametrize(("output", "extension", "written"), [OUTPUTS[0], OUTPUTS[2]])
+def test_the_objects_of_a_connector_with_transforms_are_accepted_with_the_same_ones(
+    sink_fixture: SinkFixture, output: str, extension: str, written: Written
+) -> None:
+    @dataclass(frozen=True)
+    class Transformed(AvroLog):
+        def row(self, offset: int) -> dict[str, Any]:
+            found = row(offset)
+            return {"offset": offset, "called": found["name"], "at": found["at"], "of": "log"}
+
+    log, registry = AvroLog(records=45), Registry()
+    fields = [FIELDS[0], {**FIELDS[1], "name": "called"}, FIELDS[2], {"name": "of", "type": ["null", "string"]}]
+    transforms = [
+        {"type": "Drop", "fields": ["tags"]},
+        {"type": "Rename", "renames": {"name": "called"}},
+        {"type": "Insert", "field": "of", "source": "Topic"},
+    ]
+    put(sink_fixture, 10, extension, written(Transformed(), range(10, 20), {**FIRST, "fields": fields}))
+    sink_fixture.set_group({"log-0": 10})
+    same = spec_of(output, transforms=transforms)
+    found = position(sink_fixture, log, spec=same, registry=registry)
+    assert [(p.case, p.start, p.message) for p in found.partitions] == [(Case.ACCEPTED, 20, "")]
+    (others,) = position(
+        sink_fixture, log, spec=spec_of(output, transforms=transforms[:2]), registry=registry
+    ).partitions
+    assert others.case is Case.DIFFERENT
+
+
 def test_an_id_that_the_registry_does_not_know_accepts_no_object(sink_fixture: SinkFixture) -> None:
     @dataclass(frozen=True)
     class Unknown(AvroLog):
