@@ -325,6 +325,12 @@ class UnixTimeUnit(StrEnum):
     NANOSECONDS = "Nanoseconds"
 
 
+class TablePartitioning(StrEnum):
+    PATH = "Path"
+    HIDDEN = "Hidden"
+    NONE = "None"
+
+
 class CatalogType(StrEnum):
     REST = "Rest"
     SQL = "Sql"

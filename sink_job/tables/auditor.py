@@ -41,7 +41,7 @@ def verify_table(
         position,
         ledger.copied_from,
         [f"s3://{bucket}/{prefix}" for prefix in prefixes],
-        is_rolled_back=is_rolled_back(table.metadata, position.snapshot),
+        is_rolled_back=is_rolled_back(table.metadata, position),
     )
 
 

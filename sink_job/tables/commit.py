@@ -12,25 +12,30 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pyiceberg.manifest import DataFile
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction, StagedTable, Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
     AddSchemaUpdate,
     AssertCreate,
     AssertCurrentSchemaId,
     AssertDefaultSpecId,
     AssertLastAssignedFieldId,
+    AssertLastAssignedPartitionId,
     AssertTableUUID,
     SetCurrentSchemaUpdate,
+    SetDefaultSpecUpdate,
     SetPropertiesUpdate,
     TableRequirement,
     TableUpdate,
 )
-from pyiceberg.table.update.snapshot import _FastAppendFiles
 
+from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TransientError
+from sink_job.tables.append import AppendBySpec
 from sink_job.tables.catalogs import TableCatalog
 from sink_job.tables.position import TablePosition, as_text, position_property
 
@@ -41,7 +46,8 @@ LAST_ADDED: Final = -1
 @dataclass(frozen=True)
 class TableChange:
     """What a commit changes. `schema` are the columns of the table after it; `record` and `generation` are those of the
-    new position; `summary` is for people."""
+    new position; `summary` is for people. `files` have the ids of their partition specs. `specs` are those that the
+    commit adds, and `default_spec` is the id of the default spec after it. `partitioning` is that of the objects."""
 
     sink_id: str
     ledger: str
@@ -50,12 +56,24 @@ class TableChange:
     schema: Schema
     files: Sequence[DataFile]
     summary: Mapping[str, str]
+    branch: str = MAIN_BRANCH
+    specs: Sequence[PartitionSpec] = ()
+    default_spec: int | None = None
+    partitioning: TablePartitioning = TablePartitioning.NONE
 
 
-def with_schema(staged: StagedTable, schema: Schema) -> StagedTable:
-    """The table that is to be created, with these columns and their ids."""
+def with_schema(staged: StagedTable, schema: Schema, spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC) -> StagedTable:
+    """The table that is to be created, with these columns and their ids, and this partition spec."""
     columns = schema.model_copy(update={"schema_id": staged.metadata.current_schema_id})
-    metadata = staged.metadata.model_copy(update={"schemas": [columns], "last_column_id": schema.highest_field_id})
+    metadata = staged.metadata.model_copy(
+        update={
+            "schemas": [columns],
+            "last_column_id": schema.highest_field_id,
+            "partition_specs": [spec],
+            "default_spec_id": spec.spec_id,
+            "last_partition_id": spec.last_assigned_field_id,
+        }
+    )
     return StagedTable(staged.name(), metadata, staged.metadata_location, staged.io, staged.catalog, staged.config)
 
 
@@ -66,14 +84,22 @@ def commit(catalog: TableCatalog, table: Table, change: TableChange) -> TablePos
     Raises CommitRejected, CommitUnknown, ConfigurationError, and TransientError if the files of the snapshot could not
     be written: nothing was sent then.
     """
-    transaction, required = _transaction(table, change.schema)
-    producer = _FastAppendFiles(Operation.APPEND, transaction, table.io)
-    position = TablePosition(change.ledger, change.generation, change.record, producer.snapshot_id)
+    transaction, required = _transaction(table, change)
+    producer = AppendBySpec(transaction, table, change.branch)
+    position = TablePosition(
+        change.ledger,
+        change.generation,
+        change.record,
+        producer.snapshot_id,
+        producer.sequence_number,
+        change.branch,
+        change.partitioning,
+    )
     producer.snapshot_properties = {**change.summary, position_property(change.sink_id): as_text(position)}
     for file in change.files:
         producer.append_data_file(file)
     try:
-        updates, heads = producer._commit()
+        updates, heads = producer.produced()
     except OSError as error:
         raise TransientError(f"the metadata of table {'.'.join(table.name())} cannot be written: {error}") from error
     catalog.commit(
@@ -88,23 +114,39 @@ def commit(catalog: TableCatalog, table: Table, change: TableChange) -> TablePos
     return position
 
 
-def _transaction(table: Table, schema: Schema) -> tuple[Transaction, tuple[TableRequirement, ...]]:
-    """A transaction with the change of the columns, which is never committed, and what the table has to be."""
+def _transaction(table: Table, change: TableChange) -> tuple[Transaction, tuple[TableRequirement, ...]]:
+    """A transaction with the change of columns and partition specs, which is never committed, and what the table has to
+    be."""
     if isinstance(table, StagedTable):
-        return CreateTableTransaction(table), (AssertCreate(),)
+        created = CreateTableTransaction(table)
+        others = [each for each in change.specs if each.spec_id != table.metadata.default_spec_id]
+        if others:
+            created._apply(tuple(AddPartitionSpecUpdate(spec=each) for each in others))
+        return created, (AssertCreate(),)
     transaction, metadata = Transaction(table), table.metadata
     required: list[Any] = [
         AssertTableUUID(uuid=metadata.table_uuid),
         AssertDefaultSpecId.model_validate({"default-spec-id": metadata.default_spec_id}),
     ]
-    updates = _schema_updates(metadata, schema)
-    if updates:
-        transaction._apply(updates)
+    columns, specs = _schema_updates(metadata, change.schema), _spec_updates(metadata, change)
+    if columns:
         required += [
             AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id}),
             AssertLastAssignedFieldId.model_validate({"last-assigned-field-id": metadata.last_column_id}),
         ]
+    if change.specs:
+        last = metadata.last_partition_id
+        required.append(AssertLastAssignedPartitionId.model_validate({"last-assigned-partition-id": last}))
+    if columns or specs:
+        transaction._apply((*columns, *specs))
     return transaction, tuple(required)
+
+
+def _spec_updates(table: TableMetadata, change: TableChange) -> tuple[TableUpdate, ...]:
+    added = tuple(AddPartitionSpecUpdate(spec=each) for each in change.specs)
+    if change.default_spec in (None, table.default_spec_id):
+        return added
+    return (*added, SetDefaultSpecUpdate.model_validate({"spec-id": change.default_spec}))
 
 
 def _schema_updates(table: TableMetadata, schema: Schema) -> tuple[TableUpdate, ...]:

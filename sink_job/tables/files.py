@@ -6,8 +6,8 @@ the ledger. Bounds of a column are written only if each row group has them: read
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow.parquet as pq
@@ -21,6 +21,7 @@ from pyiceberg.types import IcebergType, PrimitiveType
 from sink_job.api.errors import TableNotRegistered
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import NotFound, S3Client
+from sink_job.tables.exact_bounds import ExactBounds, exact_bounds
 from sink_job.tables.parquet_schema import ParquetColumns, columns_of
 from sink_job.tables.schema_union import scalar_types
 from sink_job.verify.parquet_footers import InvalidFooter, footer_of, is_parquet
@@ -28,15 +29,22 @@ from sink_job.verify.parquet_footers import InvalidFooter, footer_of, is_parquet
 _COUNTED: Final = (MetricModeTypes.NONE, MetricModeTypes.COUNTS)
 """Modes without bounds."""
 
+Bounded = Callable[[ClosedObject, Schema], Collection[int]]
+
+
+def _no_columns(o: ClosedObject, own: Schema) -> Collection[int]:
+    return ()
+
 
 @dataclass(frozen=True)
 class ObjectFooter:
-    """What a table needs of an object. `fields` are those of its entry in a manifest; bounds have the types of the
-    object's columns."""
+    """What a table needs of an object. `fields` are those of its entry in a manifest; bounds in it have the types of
+    the object's columns. `bounds` are exact ones of the columns that its partition needs, by their ids."""
 
     object: ClosedObject
     columns: ParquetColumns
     fields: Mapping[str, Any]
+    bounds: Mapping[int, ExactBounds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,12 +57,14 @@ class _KnownColumns:
 
 
 class FooterReader:
-    """Reads the footers of objects for a table with these properties. Parsed footers and columns are large: objects
-    share their columns, and no footer is kept. Thread-safe."""
+    """Reads the footers of objects for a table with these properties. `bounded`: the ids of the columns of an object of
+    which exact bounds are needed. Parsed footers and columns are large: objects share their columns, and no footer is
+    kept. Thread-safe."""
 
-    def __init__(self, s3: S3Client, properties: Mapping[str, str]) -> None:
+    def __init__(self, s3: S3Client, properties: Mapping[str, str], bounded: Bounded = _no_columns) -> None:
         self._s3 = s3
         self._properties = dict(properties)
+        self._bounded = bounded
         self._known: dict[str, list[_KnownColumns]] = {}
 
     def read(self, o: ClosedObject) -> ObjectFooter:
@@ -77,7 +87,17 @@ class FooterReader:
             "upper_bounds": {each.field: each.upper for each in statistics if each.upper is not None},
             "split_offsets": sorted(_start(group.column(0)) for group in groups),
         }
-        return ObjectFooter(o, known.columns, fields)
+        return ObjectFooter(o, known.columns, fields, self._bounds(o, metadata, known.columns))
+
+    def _bounds(self, o: ClosedObject, metadata: pq.FileMetaData, columns: ParquetColumns) -> Mapping[int, ExactBounds]:
+        found: dict[int, ExactBounds] = {}
+        for number in self._bounded(o, columns.schema):
+            if number in columns.leaves:
+                kind = columns.schema.find_type(number)
+                bounds = exact_bounds(metadata, columns.leaves.index(number), kind)
+                if bounds is not None:
+                    found[number] = bounds
+        return found
 
     def _metadata(self, o: ClosedObject, where: str) -> pq.FileMetaData:
         if not is_parquet(o):
@@ -114,25 +134,28 @@ class FooterReader:
 
 
 class DataFiles:
-    """Makes the entries of objects in a manifest of an unpartitioned table with these columns."""
+    """Makes the entries of objects in the manifests of a table with these columns."""
 
     def __init__(self, table: Schema) -> None:
         self._types = scalar_types(table)
         self._wider: dict[int, Mapping[int, tuple[IcebergType, IcebergType]]] = {}
 
-    def file(self, footer: ObjectFooter) -> DataFile:
-        """The entry of an object. Its bounds have the types of the table."""
+    def file(self, footer: ObjectFooter, spec_id: int = 0, partition: Sequence[object] = ()) -> DataFile:
+        """The entry of an object. Its bounds have the types of the table. `partition` are the values of the fields of
+        its partition spec."""
         bounds = {name: self._widened(footer, footer.fields[name]) for name in ("lower_bounds", "upper_bounds")}
-        return DataFile.from_args(
+        found = DataFile.from_args(
             **{**footer.fields, **bounds},
             content=DataFileContent.DATA,
             file_format=FileFormat.PARQUET,
-            partition=Record(),
+            partition=Record(*partition),
             nan_value_counts={},
             key_metadata=None,
             equality_ids=None,
             sort_order_id=None,
         )
+        found.spec_id = spec_id
+        return found
 
     def _widened(self, footer: ObjectFooter, bounds: Mapping[int, bytes]) -> Mapping[int, bytes]:
         wider = self._wider_columns(footer.columns)

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from sink_job.api.enums import OnExisting
 from sink_job.api.errors import ConfigurationError
+from sink_job.api.spec import ObjectSettings
 from sink_job.ledger.state import ClosedObject, LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.records.batch import DEAD_LETTERS
 from sink_job.s3 import NotFound
+from sink_job.tables.object_paths import layout_of
 from sink_job.tables.plan import LedgerView
 
 
@@ -36,13 +38,18 @@ def read_ledger(ledger: Ledger, sink_id: str) -> tuple[LedgerView, Mapping[str, 
 
 
 def _view(ledger: Ledger, state: LedgerState, sink_id: str) -> LedgerView:
-    resets = [claim for claim in ledger.claims(state) if claim.reset is not None]
+    claims = ledger.claims(state)
+    resets = [claim for claim in claims if claim.reset is not None]
+    settings = {claim.number: claim.settings for claim in claims if claim.settings is not None}
+    texts = {**state.settings, **settings}
+    parsed = {text: layout_of(ObjectSettings.model_validate_json(text)) for text in set(texts.values())}
     return LedgerView(
         sink_id=sink_id,
         identity=_first_claim(ledger, state).attempt,
         number=state.number,
         resets=tuple(claim.number for claim in resets),
         copied_from=max((claim.number for claim in resets if _copies_again(claim)), default=0),
+        layouts={number: parsed[text] for number, text in texts.items()},
     )
 
 

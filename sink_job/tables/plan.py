@@ -6,13 +6,15 @@ memory is read before the table, so the table is never behind it, unless another
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
 
+from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import (
     TableIncompatible,
     TableNotRegistered,
@@ -23,6 +25,8 @@ from sink_job.api.errors import (
 )
 from sink_job.ledger.state import ClosedObject
 from sink_job.tables.memory import Memory
+from sink_job.tables.object_paths import PathLayout
+from sink_job.tables.partition_specs import check_default_spec
 from sink_job.tables.position import TablePosition, as_text, position_in, position_property
 
 MAX_OBJECTS: Final = 5_000
@@ -30,7 +34,6 @@ MAX_OBJECTS: Final = 5_000
 MAX_STATISTICS: Final = 50_000
 """Maximum number of statistics of columns in a commit, unless one record of the ledger acknowledges more. They take
 about 1 KB each while they are read."""
-MAIN: Final = "main"
 
 
 class Acceptance(StrEnum):
@@ -49,7 +52,7 @@ class LedgerView:
     `identity` is the attempt of its first claim: another ledger at the same place has another one. `number` is its
     newest record when it was read, `resets` are the records of the offset resets, ascending. `copied_from`: that of the
     last one into a directory of its own, 0 without one. Objects that were acknowledged before have records that are
-    copied again.
+    copied again. `layouts` are those of the paths of objects, by the number of the claim with their settings.
     """
 
     sink_id: str
@@ -57,6 +60,7 @@ class LedgerView:
     number: int
     resets: tuple[int, ...] = ()
     copied_from: int = 0
+    layouts: Mapping[int, PathLayout] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,15 @@ class Batch:
     record: int
 
 
-def start_after(table: TableMetadata | None, memory: Memory | None, ledger: LedgerView, request: Request) -> int:
-    """The number of the record after which acknowledged objects are not in the table. `table`: None if there is none.
+def start_after(
+    table: TableMetadata | None,
+    memory: Memory | None,
+    ledger: LedgerView,
+    request: Request,
+    branch: str = MAIN_BRANCH,
+) -> int:
+    """The number of the record after which acknowledged objects are not in the branch of the table. `table`: None if
+    there is none.
 
     Raises TableNotRegistered, or the error of the change that was found.
     """
@@ -102,7 +113,7 @@ def start_after(table: TableMetadata | None, memory: Memory | None, ledger: Ledg
             )
         memory = None
     position = position_in(table.properties, ledger.sink_id)
-    committed = last_committed(table, ledger.sink_id)
+    committed = last_committed(table, ledger.sink_id, branch)
     if position is None:
         return _without_position(memory, committed, ledger, request)
     _check_ledger(position, ledger)
@@ -111,7 +122,7 @@ def start_after(table: TableMetadata | None, memory: Memory | None, ledger: Ledg
             f"the table has {position}, and its history has {committed}: the property "
             f"{position_property(ledger.sink_id)} has an older value. Set it to {as_text(committed)}"
         )
-    _check_memory(table, position, memory, accepted)
+    _check_memory(table, position, memory, accepted, branch)
     return position.record
 
 
@@ -140,14 +151,17 @@ def dropped_columns(table: TableMetadata) -> Collection[int]:
     return ids - table.schema().field_ids
 
 
-def check_layout(table: TableMetadata) -> None:
-    """Raises TableIncompatible for a table that these files cannot be added to."""
+def check_layout(table: TableMetadata, partitioning: TablePartitioning, position: TablePosition | None) -> None:
+    """Raises TableIncompatible for a table that these files cannot be added to. `position`: that of the sink."""
     if table.format_version < 2:
         raise TableIncompatible("the table has format version 1: upgrade it to 2")
-    if not table.spec().is_unpartitioned():
+    check_default_spec(table, partitioning)
+    before = partitioning if position is None else position.partitioning
+    if before is not partitioning and TablePartitioning.PATH in (before, partitioning):
         raise TableIncompatible(
-            f"the table is partitioned by {', '.join(each.name for each in table.spec().fields)}: a registration adds "
-            "to unpartitioned tables only. Use another name in spec.tables, or remove its partition fields"
+            f"the objects in the table were registered with partitioning {before}, and spec.tables has {partitioning}: "
+            "the columns of paths would be null in the rows of either. Use that partitioning, or another name for a "
+            "new table with all objects"
         )
 
 
@@ -177,11 +191,18 @@ def _beginning(ledger: LedgerView, request: Request) -> int:
     return ledger.copied_from
 
 
-def last_committed(table: TableMetadata, sink_id: str) -> TablePosition | None:
-    """The newest position in the summaries of the present snapshot and its ancestors; None if there is none any more:
+def head_of(table: TableMetadata, branch: str) -> int | None:
+    """The head of a branch; that of main for one that does not exist yet, since it begins there. None without a
+    snapshot."""
+    found = table.refs.get(branch) or table.refs.get(MAIN_BRANCH)
+    return None if found is None else found.snapshot_id
+
+
+def last_committed(table: TableMetadata, sink_id: str, branch: str = MAIN_BRANCH) -> TablePosition | None:
+    """The newest position in the summaries of the head of the branch and its ancestors; None if there is none any more:
     snapshots expire. It only shows that the property was changed."""
     known = {each.snapshot_id: each for each in table.snapshots}
-    at = table.refs[MAIN].snapshot_id if MAIN in table.refs else None
+    at = head_of(table, branch)
     while at is not None and at in known:
         summary = known[at].summary
         found = None if summary is None else position_in(summary.additional_properties, sink_id)
@@ -229,7 +250,11 @@ def _other_ledger(found: str, ledger: LedgerView) -> TableNotRegistered:
 
 
 def _check_memory(
-    table: TableMetadata, position: TablePosition, memory: Memory | None, accepted: Collection[Acceptance]
+    table: TableMetadata,
+    position: TablePosition,
+    memory: Memory | None,
+    accepted: Collection[Acceptance],
+    branch: str,
 ) -> None:
     is_lower = memory is not None and memory.ledger == position.ledger and position.record < memory.record
     if memory is not None and is_lower and Acceptance.POSITION_LOWER not in accepted:
@@ -239,7 +264,14 @@ def _check_memory(
             "the later objects again"
         )
     is_known = memory is not None and memory.accepted == position.snapshot
-    if is_rolled_back(table, position.snapshot) and not is_known and Acceptance.ROLLED_BACK not in accepted:
+    if is_rolled_back(table, position, branch) and not is_known and Acceptance.ROLLED_BACK not in accepted:
+        if position.branch != branch:
+            raise TableRolledBack(
+                f"the table has {position} on the branch {position.branch}, and the branch {branch} does not have the "
+                f"snapshot {position.snapshot} that added it. Fast-forward {branch} to {position.branch}, or set "
+                f"spec.tables[].branch back; or --accept {Acceptance.ROLLED_BACK} continues after that record, and "
+                f"what {branch} lacks stays out of it"
+            )
         raise TableRolledBack(
             f"the table was rolled back or replaced: snapshot {position.snapshot}, which added {position}, is not in "
             f"the history of the present one. Roll forward to it; or --accept {Acceptance.ROLLED_BACK} continues after "
@@ -247,23 +279,25 @@ def _check_memory(
         )
 
 
-def is_rolled_back(table: TableMetadata, snapshot: int) -> bool:
-    """Whether the table knows `snapshot` and it is no ancestor of its present snapshot.
+def is_rolled_back(table: TableMetadata, position: TablePosition, branch: str = MAIN_BRANCH) -> bool:
+    """Whether the snapshot of `position` is not in the history of the branch.
 
-    The history may end at an expired snapshot. Then it decides only if it reaches behind the sequence number of
-    `snapshot`.
+    The history may end at an expired snapshot. Then it decides only if it reaches the sequence number of the position;
+    otherwise a position of the same branch counts as in it, and one of another branch does not.
     """
     known = {each.snapshot_id: each for each in table.snapshots}
-    if snapshot not in known:
-        return False
-    at = table.refs[MAIN].snapshot_id if MAIN in table.refs else None
+    snapshot = known.get(position.snapshot)
+    sequence = position.sequence if snapshot is None else snapshot.sequence_number or 0
+    at = head = head_of(table, branch)
     while at is not None and at in known:
-        if at == snapshot:
+        if at == position.snapshot:
             return False
-        oldest, at = known[at], known[at].parent_snapshot_id
-        if at is not None and at not in known:
-            return (oldest.sequence_number or 0) <= (known[snapshot].sequence_number or 0)
-    return True
+        if (known[at].sequence_number or 0) <= sequence:
+            return True
+        at = known[at].parent_snapshot_id
+    if head is None or (at is None and snapshot is not None):
+        return True
+    return position.branch != branch
 
 
 def _up_to(last: Memory | TablePosition) -> str:

@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from pyiceberg.table.refs import MAIN_BRANCH
 
+from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableNotRegistered
 
 _PREFIX: Final = "s3sink."
 
 
-class TablePosition(msgspec.Struct, frozen=True):
+class TablePosition(msgspec.Struct, frozen=True, omit_defaults=True):
     """Every object that the ledger has acknowledged up to `record` is in the table.
 
     `ledger` identifies the ledger (`LedgerView.identity`), `generation` is that of `record`. `snapshot` is the snapshot
@@ -27,6 +29,9 @@ class TablePosition(msgspec.Struct, frozen=True):
     generation: int
     record: int
     snapshot: int
+    sequence: int = 0
+    branch: str = MAIN_BRANCH
+    partitioning: TablePartitioning = TablePartitioning.NONE
 
     def __str__(self) -> str:
         return f"record {self.record:,} of generation {self.generation}"

@@ -11,13 +11,16 @@ from __future__ import annotations
 import gc
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyiceberg.schema import Schema
 from pyiceberg.table import StagedTable, Table
+from pyiceberg.table.refs import MAIN_BRANCH
 
+from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TransientError
 from sink_job.engine.container_memory import release_free_memory
 from sink_job.engine.thread_pools import pool
@@ -29,6 +32,8 @@ from sink_job.tables.catalogs import CommitRejected, CommitUnknown, TableCatalog
 from sink_job.tables.commit import TableChange, commit, with_schema
 from sink_job.tables.files import DataFiles, FooterReader, ObjectFooter, object_url
 from sink_job.tables.memory import Memory, StoredMemory
+from sink_job.tables.partition_specs import SpecChange, spec_change
+from sink_job.tables.partitions import ObjectPartition, Partitioner
 from sink_job.tables.plan import Acceptance, Batch, LedgerView, Request
 from sink_job.tables.position import TablePosition, position_in
 from sink_job.tables.schema_union import union
@@ -51,7 +56,8 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class RegistrationOutcome:
     """What a registration has done, or with `dry_run` would do first. `position` is that of the table afterwards; None
-    if there is no table. `columns` are the columns that the table gets or has got."""
+    if there is no table. `columns` are the columns that the table gets or has got. `without_partition`: by the name in
+    their paths, the number of objects whose partition has no such field."""
 
     table: str
     topic: str
@@ -62,12 +68,13 @@ class RegistrationOutcome:
     created: bool = False
     position: TablePosition | None = None
     columns: tuple[str, ...] = ()
+    without_partition: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class TopicTable:
     """A table and what is to be in it. `prefixes` are those of all keys of the sink; `wait` is called with the seconds
-    before the next attempt."""
+    before the next attempt. `branch` is the one to which objects are added."""
 
     name: str
     topic: str
@@ -75,16 +82,20 @@ class TopicTable:
     ledger: LedgerView
     prefixes: Sequence[str]
     wait: Callable[[float], None] = field(compare=False)
+    partitioning: TablePartitioning = TablePartitioning.NONE
+    branch: str = MAIN_BRANCH
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """The next commit: its objects and their footers, and the columns that the table has after it."""
+    """The next commit: its objects, their footers and partitions, and the columns that the table has after it."""
 
     batch: Batch
     footers: Sequence[ObjectFooter]
     schema: Schema
     added: tuple[str, ...]
+    partitions: Sequence[ObjectPartition]
+    specs: SpecChange
 
 
 class Registration:
@@ -97,6 +108,7 @@ class Registration:
         self._catalog = catalog
         self._target = target
         self._memory = StoredMemory(s3, root, target.name)
+        self._partitioner = Partitioner(target.partitioning, target.ledger.layouts)
 
     def run(self, request: Request, *, dry_run: bool = False, limit: int = plan.MAX_OBJECTS) -> RegistrationOutcome:
         """Adds all objects that are not in the table yet, at most `limit` in a commit. With `dry_run` it prepares the
@@ -116,7 +128,7 @@ class Registration:
             prepared = self._prepare(table, batch)
             if dry_run:
                 return self._added(outcome, prepared, created=table is None)
-            loaded = table if table is not None else self._staged(prepared.schema)
+            loaded = table if table is not None else self._staged(prepared)
             self._check_location(loaded)
             try:
                 position = commit(self._catalog, loaded, self._change(prepared))
@@ -134,15 +146,18 @@ class Registration:
 
     def _next(self, table: Table | None, memory: Memory | None, request: Request, limit: int) -> Batch | None:
         target = self._target
-        after = plan.start_after(None if table is None else table.metadata, memory, target.ledger, request)
+        after = plan.start_after(
+            None if table is None else table.metadata, memory, target.ledger, request, target.branch
+        )
         return plan.next_batch(target.objects, after, target.ledger.number, limit)
 
     def _prepare(self, table: Table | None, batch: Batch) -> _Prepared:
         """Reads the footers, and checks that the table can have the objects."""
         if table is not None:
-            plan.check_layout(table.metadata)
+            position = position_in(table.properties, self._target.ledger.sink_id)
+            plan.check_layout(table.metadata, self._target.partitioning, position)
             self._check_location(table)
-        reader = FooterReader(self._s3, PROPERTIES if table is None else table.properties)
+        reader = FooterReader(self._s3, PROPERTIES if table is None else table.properties, self._partitioner.columns)
         first = reader.read(batch.objects[0])
         batch = plan.shortened(batch, len(first.columns.leaves))
         with pool(READERS, "s3sink-footers") as readers:
@@ -152,8 +167,11 @@ class Registration:
         dropped = () if table is None else plan.dropped_columns(table.metadata)
         for footer in {id(each.columns): each for each in footers}.values():
             found = union(found, footer.columns.schema, dropped, object_url(self._s3.bucket, footer.object.key))
+        metadata = None if table is None else table.metadata
+        found, paths = self._partitioner.with_path_columns(metadata, found, footers)
+        partitions = [self._partitioner.partition(each, found, paths) for each in footers]
         added = tuple(each.name for each in found.fields if each.field_id not in known)
-        return _Prepared(batch, footers, found, added)
+        return _Prepared(batch, footers, found, added, partitions, spec_change(metadata, found, partitions))
 
     def _check_location(self, table: Table) -> None:
         """The table is neither among the objects nor in the folder of the ledger, which may be in another bucket."""
@@ -161,8 +179,9 @@ class Registration:
         bucket, _, folder = self._s3.url_of(self._root).removeprefix("s3://").partition("/")
         plan.check_location(table.location(), bucket, [folder])
 
-    def _staged(self, schema: Schema) -> StagedTable:
-        return with_schema(self._catalog.stage(self._target.name, PROPERTIES), schema)
+    def _staged(self, prepared: _Prepared) -> StagedTable:
+        """The new table. The first of its specs is its default."""
+        return with_schema(self._catalog.stage(self._target.name, PROPERTIES), prepared.schema, prepared.specs.added[0])
 
     def _change(self, prepared: _Prepared) -> TableChange:
         ledger, files = self._target.ledger, DataFiles(prepared.schema)
@@ -172,8 +191,17 @@ class Registration:
             generation=generation_of(prepared.batch.record, ledger.resets),
             record=prepared.batch.record,
             schema=prepared.schema,
-            files=[files.file(each) for each in prepared.footers],
+            files=[
+                files.file(footer, spec_id, [each.value for each in partition.values])
+                for footer, spec_id, partition in zip(
+                    prepared.footers, prepared.specs.of, prepared.partitions, strict=True
+                )
+            ],
             summary={f"s3sink.{ledger.sink_id}.offsets": json.dumps(_ends(prepared.batch.objects))},
+            branch=self._target.branch,
+            specs=prepared.specs.added,
+            default_spec=prepared.specs.default,
+            partitioning=self._target.partitioning,
         )
 
     def _failed(self, error: CommitRejected | CommitUnknown, failed: int) -> None:
@@ -217,7 +245,12 @@ class Registration:
             commits=outcome.commits + 1,
             created=outcome.created or created,
             columns=(*outcome.columns, *prepared.added),
+            without_partition=Counter(outcome.without_partition) + _without(prepared.partitions),
         )
+
+
+def _without(partitions: Iterable[ObjectPartition]) -> Counter[str]:
+    return Counter(name for each in partitions for name in each.without or ())
 
 
 def _memory(table: Table, position: TablePosition, accepted: int) -> Memory:

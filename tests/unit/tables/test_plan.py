@@ -5,7 +5,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
+import msgspec
 import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -13,9 +15,10 @@ from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.refs import SnapshotRef
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.transforms import BucketTransform, HourTransform, IdentityTransform, Transform
 from pyiceberg.types import LongType, NestedField
 
+from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import (
     TableIncompatible,
     TableNotRegistered,
@@ -35,6 +38,7 @@ from sink_job.tables.plan import (
     check_layout,
     check_location,
     dropped_columns,
+    head_of,
     is_rolled_back,
     last_committed,
     next_batch,
@@ -80,8 +84,10 @@ def table(
     return metadata.model_copy(update={"snapshots": snapshots, "refs": refs, "properties": properties})
 
 
-def at(record: int, snapshot: int = 1, *, ledger: str = "ledger") -> TablePosition:
-    return TablePosition(ledger, 1, record, snapshot)
+def at(
+    record: int, snapshot: int = 1, *, ledger: str = "ledger", sequence: int = 0, branch: str = "main"
+) -> TablePosition:
+    return TablePosition(ledger, 1, record, snapshot, sequence, branch)
 
 
 def memory(record: int, snapshot: int = 1, *, of: uuid.UUID = UUID, accepted: int = 0) -> Memory:
@@ -167,16 +173,20 @@ def test_an_accepted_rollback_is_no_error_later() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parents", "head", "snapshot", "expected"),
+    ("parents", "head", "position", "expected"),
     [
-        ({1: None, 2: 1, 3: 2}, 3, 2, False),
-        ({1: None, 2: 1}, 2, 2, False),
-        ({1: None, 2: 1}, 1, 2, True),
-        ({1: None, 2: 1, 3: 1}, 3, 2, True),
-        ({1: None}, None, 1, True),
-        ({1: None}, 1, 9, False),
-        ({2: 1, 4: 3}, 4, 2, False),
-        ({2: 1, 5: 2, 4: 3}, 4, 5, True),
+        ({1: None, 2: 1, 3: 2}, 3, at(9, 2), False),
+        ({1: None, 2: 1}, 2, at(9, 2), False),
+        ({1: None, 2: 1}, 1, at(9, 2), True),
+        ({1: None, 2: 1, 3: 1}, 3, at(9, 2), True),
+        ({1: None}, None, at(9, 1), True),
+        ({2: 1, 4: 3}, 4, at(9, 2), False),
+        ({2: 1, 5: 2, 4: 3}, 4, at(9, 5), True),
+        ({1: None}, 1, at(9, 7), False),
+        ({5: 3}, 5, at(9, 4, sequence=4), False),
+        ({5: None}, 5, at(9, 4, sequence=4), False),
+        ({3: 2}, 3, at(9, 4, sequence=4), True),
+        ({5: 3, 3: 2}, 5, at(9, 4, sequence=4), True),
     ],
     ids=[
         "an ancestor",
@@ -184,15 +194,41 @@ def test_an_accepted_rollback_is_no_error_later() -> None:
         "behind the head",
         "another line",
         "an empty branch",
-        "an expired snapshot",
         "before expired ancestors: not decidable",
         "after the oldest known ancestor",
+        "expired, of an earlier version",
+        "expired before expired ancestors: not decidable",
+        "expired with its parents removed: not decidable",
+        "expired after the head",
+        "expired between known ancestors",
     ],
 )
-def test_a_snapshot_that_is_no_ancestor_of_the_head_was_rolled_back(
-    parents: Mapping[int, int | None], head: int | None, snapshot: int, expected: bool
+def test_a_position_whose_snapshot_is_no_ancestor_of_the_head_was_rolled_back(
+    parents: Mapping[int, int | None], head: int | None, position: TablePosition, expected: bool
 ) -> None:
-    assert is_rolled_back(table(parents, head), snapshot) is expected
+    assert is_rolled_back(table(parents, head), position) is expected
+
+
+@pytest.mark.parametrize(
+    ("parents", "snapshot", "expected"),
+    [({1: None, 2: 1}, 2, False), ({1: None, 2: 1, 3: 1}, 3, True), ({2: 1}, 1, True)],
+    ids=["it was fast-forwarded", "it was not", "not decidable"],
+)
+def test_a_position_of_another_branch_has_to_be_in_the_history_of_this_one(
+    parents: Mapping[int, int | None], snapshot: int, expected: bool
+) -> None:
+    position = at(9, snapshot, branch="audit")
+    found = table(parents, 2, position)
+    assert is_rolled_back(found, position) is expected
+    if expected:
+        with pytest.raises(TableRolledBack, match="Fast-forward main to audit"):
+            start_after(found, None, VIEW, BEGIN)
+
+
+def test_a_branch_that_does_not_exist_begins_at_the_head_of_main() -> None:
+    found = table({1: None, 2: 1}, 2, at(60, 2), positions={2: at(60, 2)})
+    assert start_after(found, memory(60, 2), VIEW, NOTHING, "audit") == 60
+    assert head_of(table({1: None}, None), "audit") is None
 
 
 def test_the_newest_position_in_the_history_of_the_head_is_found() -> None:
@@ -244,11 +280,39 @@ def test_objects_up_to_the_position_are_left_out() -> None:
 # -- tables that do not fit -------------------------------------------------------------------------------------------
 
 
-def test_a_partitioned_table_is_rejected_with_its_fields() -> None:
-    spec = PartitionSpec(PartitionField(source_id=1, field_id=1000, transform=IdentityTransform(), name="a"))
-    with pytest.raises(TableIncompatible, match="partitioned by a:"):
-        check_layout(table({}, None, spec=spec))
-    check_layout(table({}, None))
+def partitioned(transform: Transform[Any, Any]) -> TableMetadata:
+    field = PartitionField(source_id=1, field_id=1000, transform=transform, name="a_field")
+    return table({}, None, spec=PartitionSpec(field))
+
+
+@pytest.mark.parametrize(
+    ("partitioning", "accepted", "rejected"),
+    [
+        (TablePartitioning.NONE, None, IdentityTransform()),
+        (TablePartitioning.PATH, IdentityTransform(), BucketTransform(4)),
+        (TablePartitioning.HIDDEN, HourTransform(), IdentityTransform()),
+    ],
+    ids=str,
+)
+def test_a_table_with_partition_fields_of_others_is_rejected(
+    partitioning: TablePartitioning, accepted: Transform[Any, Any] | None, rejected: Transform[Any, Any]
+) -> None:
+    check_layout(table({}, None), partitioning, None)
+    if accepted is not None:
+        check_layout(partitioned(accepted), partitioning, None)
+    with pytest.raises(TableIncompatible, match="partitioned by a_field, which"):
+        check_layout(partitioned(rejected), partitioning, None)
+
+
+@pytest.mark.parametrize("before", TablePartitioning)
+@pytest.mark.parametrize("now", TablePartitioning)
+def test_a_table_does_not_get_or_lose_columns_of_paths_later(before: TablePartitioning, now: TablePartitioning) -> None:
+    position = msgspec.structs.replace(at(60), partitioning=before)
+    if before is now or TablePartitioning.PATH not in (before, now):
+        check_layout(table({1: None}, 1, position), now, position)
+        return
+    with pytest.raises(TableIncompatible, match=f"registered with partitioning {before}"):
+        check_layout(table({1: None}, 1, position), now, position)
 
 
 @pytest.mark.parametrize(
