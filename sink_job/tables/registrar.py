@@ -24,7 +24,7 @@ from sink_job.tables.memory import StoredMemory
 from sink_job.tables.names import table_names
 from sink_job.tables.plan import Request
 from sink_job.tables.position import TablePosition
-from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
+from sink_job.tables.registration import Registration, RegistrationOutcome
 from sink_job.tables.sink_tables import SinkTables, read_tables
 from sink_job.tables.table_lag import TableLag, shown, sums
 
@@ -173,8 +173,8 @@ class Registrar:
 
     def _register_table(self, schedule: _Schedule, tables: SinkTables, lag: TableLag, published: int) -> bool:
         objects = tables.objects[lag.topic]
-        target = TopicTable(lag.table, lag.topic, objects, tables.view, tables.prefixes, self._wait)
         try:
+            target = tables.target(lag.table, lag.topic, self._wait)
             catalog = schedule.catalog = schedule.catalog or tables.catalog(schedule.spec)
             outcome = Registration(self._s3, tables.root, catalog, target).run(Request(creates=True))
         except _Stopped:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sink_job.api.errors import InvalidSpec
 from sink_job.api.sections.tables_section import TableSpec
 from sink_job.api.spec import Sink
 from sink_job.ledger.first_claim.ledger_place import ledger_root
@@ -17,6 +18,7 @@ from sink_job.tables.file_io import clients_like
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.names import check_chosen, table_names
 from sink_job.tables.plan import LedgerView
+from sink_job.tables.registration import TopicTable
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,23 @@ class SinkTables:
             for topic, name in mine.items():
                 assert catalog is not None
                 yield catalog, name, topic
+
+    def target(self, name: str, topic: str, wait: Callable[[float], None]) -> TopicTable:
+        """The table of a topic, and what is to be in it. `wait` is called with seconds. Raises InvalidSpec if several
+        entries of the manifest have a table of this name: its position is one."""
+        found = [spec for spec in self.sink.spec.tables if name in table_names(spec.name, self.objects).values()]
+        if len(found) != 1:
+            raise InvalidSpec([f"spec.tables: {len(found)} entries have the table {name}: use a name for each"])
+        return TopicTable(
+            name=name,
+            topic=topic,
+            objects=self.objects[topic],
+            ledger=self.view,
+            prefixes=self.prefixes,
+            wait=wait,
+            partitioning=found[0].partitioning,
+            branch=found[0].branch,
+        )
 
     def catalog(self, spec: TableSpec) -> TableCatalog:
         """Opens the catalog of these tables. Raises ConfigurationError and TransientError."""

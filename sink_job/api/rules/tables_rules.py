@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from sink_job.api.enums import CatalogType, OutputFormat
+from sink_job.api.enums import CatalogType, OutputFormat, TablePartitioning, TimestampExtractor
 from sink_job.api.field_errors import FieldError, Path
 from sink_job.api.field_types import is_loopback
 
@@ -32,7 +32,22 @@ def check_tables(spec: Spec) -> Iterator[FieldError]:
             topics: Path = ("spec", "kafka", "topics")
             message = f"{table.name} has no {_TOPIC}: each topic of the sink needs a table of its own"
             yield FieldError((*_TABLES, at, "name"), message, (topics, ("spec", "kafka", "topicsPattern")))
+        if table.partitioning is TablePartitioning.HIDDEN:
+            yield from _hidden(spec, (*_TABLES, at, "partitioning"))
         yield from _catalog(table.catalog, (*_TABLES, at, "catalog"))
+
+
+def _hidden(spec: Spec, here: Path) -> Iterator[FieldError]:
+    """Rows have the time of their path in a column."""
+    partitioner = spec.partitioner
+    extractor: Path = ("spec", "partitioner", "timestampExtractor")
+    if not partitioner.type.uses_time:
+        yield FieldError(here, "Hidden needs a path with a time", (("spec", "partitioner", "type"),))
+    elif partitioner.timestamp_extractor is TimestampExtractor.WALLCLOCK:
+        yield FieldError(here, "Hidden needs the time of records: their rows have no wall clock", (extractor,))
+    elif partitioner.timestamp_extractor is TimestampExtractor.RECORD and not spec.format.envelope:
+        message = "Hidden needs format.envelope for the extractor Record: rows have no Kafka timestamp without it"
+        yield FieldError(here, message, (extractor, ("spec", "format", "envelope")))
 
 
 def _catalog(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:

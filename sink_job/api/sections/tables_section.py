@@ -7,12 +7,13 @@ from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from sink_job.api.base_model import SpecModel, description
-from sink_job.api.enums import CatalogType
+from sink_job.api.enums import CatalogType, TablePartitioning
 from sink_job.api.field_types import TextValidator
 from sink_job.api.units.quantities import DAY, MINUTE, SECOND, Duration
 
 MAX_TABLES: Final = 10
 _NAME: Final = r"([A-Za-z0-9_]|\{topic\})+([.]([A-Za-z0-9_]|\{topic\})+)+"
+_BRANCH: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 _WAREHOUSE: Final = r"[A-Za-z0-9_.:/=@+-]+"
 
 
@@ -47,8 +48,15 @@ def check_warehouse(text: str) -> None:
         raise ValueError("is not a warehouse: use s3://bucket/folder, or the name that the catalog has for it")
 
 
+def check_branch(text: str) -> None:
+    """Checks the name of a branch."""
+    if len(text) > 100 or not re.fullmatch(_BRANCH, text):
+        raise ValueError("is not the name of a branch: use letters, digits, _, . and -")
+
+
 TableName = Annotated[str, TextValidator(check_table_name, {"pattern": f"^{_NAME}$", "maxLength": 255})]
 CatalogUri = Annotated[str, TextValidator(check_catalog_uri, {"minLength": 1, "maxLength": 1024})]
+BranchName = Annotated[str, TextValidator(check_branch, {"pattern": f"^{_BRANCH}$", "maxLength": 100})]
 Warehouse = Annotated[str, TextValidator(check_warehouse, {"pattern": f"^{_WAREHOUSE}$", "maxLength": 512})]
 
 
@@ -74,5 +82,11 @@ class TableSpec(SpecModel):
     name: Annotated[TableName, description(example="lake.{topic}")]
     """Name of the tables: namespace.name. {topic} is replaced by the topic in lower case, with _ for characters other
     than letters, digits and _. Required if the sink has several topics."""
+    partitioning: TablePartitioning = TablePartitioning.PATH
+    """Partitions of the objects. Path: the value of each name=value of the path; a name that is no column of the rows
+    becomes a column of text. Hidden: hour or day of the column with the time of the path, which each object must have
+    one of, in UTC. None: without partitions. A table keeps its columns of paths: from or to Path, use another name."""
+    branch: Annotated[BranchName, description(example="audit")] = "main"
+    """Branch of the tables to which objects are added. A branch that does not exist begins at the head of main."""
     every: Annotated[int, Duration(minimum=SECOND, maximum=DAY)] = 5 * MINUTE
     """Minimum time between two registrations of a table. Nothing is registered while nothing is new."""

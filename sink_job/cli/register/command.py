@@ -105,12 +105,12 @@ def _registered(
     sink: Sink, secrets: Mapping[str, Path], request: Request, args: argparse.Namespace
 ) -> Iterator[tuple[RegistrationOutcome, SinkError | None]]:
     """The outcome of each table, and its error."""
-    from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
+    from sink_job.tables.registration import Registration, RegistrationOutcome
     from sink_job.tables.sink_tables import open_tables
 
     opened = open_tables(sink, secrets)
     for catalog, name, topic in opened.tables(args.tables):
-        target = TopicTable(name, topic, opened.objects[topic], opened.view, opened.prefixes, time.sleep)
+        target = opened.target(name, topic, time.sleep)
         try:
             yield Registration(opened.s3, opened.root, catalog, target).run(request, dry_run=args.dry_run), None
         except SinkError as error:

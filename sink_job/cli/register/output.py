@@ -30,8 +30,14 @@ def as_text(outcome: RegistrationOutcome, *, dry_run: bool) -> str:
         f"records and {outcome.bytes:,} bytes"
     )
     if dry_run:
-        return f"{text} in the first commit"
-    return f"{text} in {outcome.commits:,} commits; it has all objects up to {outcome.position}"
+        return f"{text} in the first commit{_without_partition(outcome)}"
+    commits = f"in {outcome.commits:,} commits; it has all objects up to {outcome.position}"
+    return f"{text} {commits}{_without_partition(outcome)}"
+
+
+def _without_partition(outcome: RegistrationOutcome) -> str:
+    found = ", ".join(f"{name} ({count:,})" for name, count in sorted(outcome.without_partition.items()))
+    return f"; objects without a partition field: {found}" if found else ""
 
 
 def _document(outcome: RegistrationOutcome, error: SinkError | None) -> dict[str, Any]:
@@ -45,6 +51,7 @@ def _document(outcome: RegistrationOutcome, error: SinkError | None) -> dict[str
         "commits": outcome.commits,
         "created": outcome.created,
         "newColumns": list(outcome.columns),
+        "withoutPartition": dict(outcome.without_partition),
         "position": None if position is None else {"generation": position.generation, "record": position.record},
         "error": None if error is None else {"reason": reason_of(error), "message": failure_message(error)},
     }
