@@ -7,7 +7,7 @@ that are not in the table any more, so a missing object is no finding then.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -17,11 +17,14 @@ from sink_job.tables.position import TablePosition
 
 
 class TableFile(NamedTuple):
-    """A data file of a table: its path, and its records and size in bytes as the manifest has them."""
+    """A data file of a table: its path, and its records and size in bytes as the manifest has them. `texts` are the
+    values of columns that only paths have, by name; `problem` is what is wrong with other values of its partition."""
 
     path: str
     records: int
     size: int
+    texts: tuple[tuple[str, str | None], ...] = ()
+    problem: str = ""
 
 
 class TableFindingKind(StrEnum):
@@ -31,6 +34,7 @@ class TableFindingKind(StrEnum):
     FILE_TWICE = "TableFileTwice"
     FILE_UNKNOWN = "TableFileUnknown"
     FILE_MISMATCH = "TableFileMismatch"
+    PARTITION_WRONG = "TablePartitionWrong"
     AHEAD = "TableAhead"
     ROLLED_BACK = "TableRolledBack"
 
@@ -38,6 +42,13 @@ class TableFindingKind(StrEnum):
     def is_missing(self) -> bool:
         """Whether the table lacks records."""
         return self in (TableFindingKind.OBJECT_MISSING, TableFindingKind.ROLLED_BACK)
+
+
+PathTexts = Callable[[ClosedObject], Mapping[str, str]]
+
+
+def _no_texts(o: ClosedObject) -> Mapping[str, str]:
+    return {}
 
 
 @dataclass(frozen=True)
@@ -69,9 +80,11 @@ def audit_table(
     own: Collection[str],
     *,
     is_rolled_back: bool = False,
+    texts: PathTexts = _no_texts,
 ) -> TableAudit:
     """Compares `files` with the acknowledged `objects` by path. Objects that were acknowledged up to `copied_from` have
-    records that were copied again. `own` are the prefixes of the sink's paths."""
+    records that were copied again. `own` are the prefixes of the sink's paths. `texts`: what the path of an object has
+    for the columns that only paths have."""
     all_files = list(files)
     counts = Counter(file.path for file in all_files)
     known = [file for file in all_files if file.path in objects]
@@ -81,6 +94,7 @@ def audit_table(
         *_of_table(is_rolled_back=is_rolled_back),
         *_of_files(all_files, objects, tuple(own)),
         *(_twice(path, count) for path, count in counts.items() if count > 1),
+        *_partitions(known, objects, texts),
         *_ahead(known, objects, position),
     ]
     if not others:
@@ -114,6 +128,19 @@ def _of_files(
                 f"{o.bytes:,}"
             )
             yield TableFinding(TableFindingKind.FILE_MISMATCH, file.path, message)
+
+
+def _partitions(
+    files: Iterable[TableFile], objects: Mapping[str, ClosedObject], texts: PathTexts
+) -> Iterator[TableFinding]:
+    for file in dict.fromkeys(files):
+        problem, expected, found = file.problem, texts(objects[file.path]), dict(file.texts)
+        for name in sorted({*expected, *found}):
+            if expected.get(name) != found.get(name):
+                problem = problem or f"field {name} is {found.get(name)!r}, and the path has {expected.get(name)!r}"
+        if problem:
+            message = f"the partition of the file is not that of its rows: {problem}. Filters may lose its rows"
+            yield TableFinding(TableFindingKind.PARTITION_WRONG, file.path, message)
 
 
 def _twice(path: str, count: int) -> TableFinding:

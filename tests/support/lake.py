@@ -15,6 +15,7 @@ from sink_job.coordinator.context import StopCondition
 from sink_job.tables.catalogs import open_catalog
 from sink_job.tables.file_io import clients_like
 from tests.support.sink_fixture import SinkFixture, manifest
+from tests.support.synthetic_log import SyntheticLog
 from tests.support.table_sink import FORMAT, parquet_log
 
 ALL: Final = StopCondition(until_caught_up=True, publish_open=True)
@@ -37,25 +38,39 @@ class LakeFixture:
             self.spec = CatalogSpec(type=CatalogType.REST, uri=rest)
         self.catalog = open_catalog(self.spec, clients_like(sink.settings))
         self.given: dict[str, Any] = {"flush_size": 10}
+        self.sections: dict[str, Any] = {"format": FORMAT}
+        self.options: dict[str, Any] = {}
+        self.name = "lake.{topic}"
 
     def run(self, records: int, ids: tuple[int, ...] = (1,), **given: Any) -> None:
-        self.sink.run(parquet_log(records, ids, **given), ALL, **self.given, spec={"format": FORMAT})
+        self.run_log(parquet_log(records, ids, **given))
+
+    def run_log(self, log: SyntheticLog) -> None:
+        """Runs the sink with its `sections` of the manifest until all records of the log are published."""
+        self.sink.run(log, ALL, **self.given, spec=self.sections)
 
     def reset(self, records: int, on_existing: str, to: str = "Earliest") -> None:
         """`s3sink reset-offsets`, with `records` in the log."""
         spec = {"format": FORMAT}
         self.sink.reset(parquet_log(records), to, on_existing=on_existing, **self.given, spec=spec)
 
-    def register(self, *arguments: str, name: str = "lake.{topic}") -> int:
-        """`s3sink register`, for tables of this name."""
-        table = {"catalog": self.spec.model_dump(exclude_none=True), "name": name}
-        spec = {"format": FORMAT, "tables": [table]}
+    def register(self, *arguments: str, name: str | None = None) -> int:
+        """`s3sink register`, for tables of this name with `options`."""
+        return self._command("register", name or self.name, *arguments)
+
+    def verify(self) -> int:
+        """`s3sink verify --table`."""
+        return self._command("verify", self.name, "--table")
+
+    def _command(self, command: str, name: str, *arguments: str) -> int:
+        table = {"catalog": self.spec.model_dump(exclude_none=True), "name": name, **self.options}
+        spec = {**self.sections, "tables": [table]}
         document = json.loads(manifest(self.sink.bucket, self.sink.endpoint, **self.given, spec=spec))
         document["spec"]["s3"]["credentials"] = {"secret": "s3"}
         path = self.sink.folder / "sink.yaml"
         path.write_text(json.dumps(document))
         secret = f"s3={self.sink.settings.credentials_dir}"
-        return cli.main(["register", str(path), "--secret", secret, *arguments])
+        return cli.main([command, str(path), "--secret", secret, *arguments])
 
     def read(self, script: str, name: str = "lake.log") -> Any:
         table = self.catalog.load(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,8 @@ def run(args: argparse.Namespace, sink: Sink, secrets: Mapping[str, Path]) -> in
     opened = open_tables(sink, secrets, reads_only=True)
     found: dict[str, TableAudit] = {}
     for catalog, name, topic in opened.tables(()):
-        found[name] = verify_table(catalog, name, topic, opened.read, sink.spec.s3.bucket, opened.prefixes)
+        branch = opened.target(name, topic, time.sleep).branch
+        found[name] = verify_table(catalog, name, topic, opened.read, sink.spec.s3.bucket, opened.prefixes, branch)
     if args.output == "json":
         tables = [_document(name, audit) for name, audit in found.items()]
         print(json.dumps({"sinkId": sink.sink_id, "exitCode": exit_code(found.values()), "tables": tables}, indent=2))
