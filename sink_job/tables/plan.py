@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 
 from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import (
@@ -162,6 +162,18 @@ def check_layout(table: TableMetadata, partitioning: TablePartitioning, position
             f"the objects in the table were registered with partitioning {before}, and spec.tables has {partitioning}: "
             "the columns of paths would be null in the rows of either. Use that partitioning, or another name for a "
             "new table with all objects"
+        )
+
+
+def check_branch(table: TableMetadata, branch: str) -> None:
+    """Raises TableIncompatible if nothing can be added to the branch."""
+    found = table.refs.get(branch)
+    if found is not None and found.snapshot_ref_type is not SnapshotRefType.BRANCH:
+        raise TableIncompatible(f"{branch} is a tag of the table: spec.tables[].branch needs a branch")
+    if branch != MAIN_BRANCH and not table.snapshots:
+        raise TableIncompatible(
+            f"the table has no snapshot, so not all catalogs create a branch {branch} in it: append to main first, or "
+            "let the registration create the table"
         )
 
 

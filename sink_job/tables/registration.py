@@ -156,6 +156,7 @@ class Registration:
         if table is not None:
             position = position_in(table.properties, self._target.ledger.sink_id)
             plan.check_layout(table.metadata, self._target.partitioning, position)
+            plan.check_branch(table.metadata, self._target.branch)
             self._check_location(table)
         reader = FooterReader(self._s3, PROPERTIES if table is None else table.properties, self._partitioner.columns)
         first = reader.read(batch.objects[0])

@@ -20,7 +20,7 @@ from sink_job.ledger.store import Ledger
 from sink_job.tables.catalogs import CommitUnknown, IcebergCatalog, open_catalog
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.memory import Memory, StoredMemory
-from sink_job.tables.plan import Request
+from sink_job.tables.plan import Request, head_of
 from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
 from tests.support.memory_s3 import MemoryS3
 from tests.support.memory_sink import MemorySinkFixture
@@ -79,12 +79,18 @@ class TableSink:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fixture = MemorySinkFixture(folder, monkeypatch)
-        text = manifest("archive", "http://127.0.0.1:9", flush_size=10, name="log", spec={"format": FORMAT})
-        self.fixture.sink = load_sink(text)
+        self.partition_by(type="Default")
         self.s3 = self.fixture.s3
         self.lake = MemoryS3()
         self.catalog = FaultyCatalog(open_catalog(self.catalog_spec(folder), self._client_of))
         self.effects: Callable[[], None] = lambda: None
+        self.options: dict[str, Any] = {}
+
+    def partition_by(self, **partitioner: Any) -> None:
+        """Sets the partitioner of later drivers."""
+        spec = {"format": FORMAT, "partitioner": partitioner}
+        text = manifest("archive", "http://127.0.0.1:9", flush_size=10, name="log", spec=spec)
+        self.fixture.sink = load_sink(text)
 
     @staticmethod
     def catalog_spec(folder: Path) -> CatalogSpec:
@@ -110,7 +116,9 @@ class TableSink:
         """A registration of what the ledger has now."""
         s3: Any = self.s3
         view, objects = read_ledger(Ledger(s3, self.root, "register"), SINK_ID)
-        target = TopicTable(NAME, "log", objects.get("log", ()), view, ("topics/",), lambda seconds: None)
+        target = TopicTable(
+            NAME, "log", objects.get("log", ()), view, ("topics/",), lambda seconds: None, **self.options
+        )
         return Registration(s3, self.root, self.catalog, target)
 
     def register(self, request: Request = BEGIN, **given: Any) -> RegistrationOutcome:
@@ -122,12 +130,12 @@ class TableSink:
         return found
 
     def files(self) -> list[str]:
-        """The keys of the objects in the table, sorted: an object that is in it twice is here twice."""
+        """The keys of the objects in the branch of the table, sorted: an object that is in it twice is here twice."""
         table = self.table()
-        snapshot = table.current_snapshot()
-        if snapshot is None:
+        head = head_of(table.metadata, self.options.get("branch", "main"))
+        if head is None:
             return []
-        paths: list[str] = table.inspect.files()["file_path"].to_pylist()
+        paths: list[str] = table.inspect.files(head)["file_path"].to_pylist()
         return sorted(path.removeprefix("s3://archive/") for path in paths)
 
     def objects(self) -> Sequence[str]:

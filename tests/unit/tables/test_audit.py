@@ -64,3 +64,20 @@ def test_a_rolled_back_table_lacks_records() -> None:
 def test_files_of_a_compaction_may_have_the_records_of_missing_objects() -> None:
     result = audit([TableFile("s3://lake/t/data/1", 150, 7)])
     assert (found(result), result.others, result.records) == ([], 1, 150)
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        (FILES[0]._replace(texts=(("k", "x"),)), []),
+        (FILES[0]._replace(texts=(("k", "y"),)), ["field k is 'y', and the path has 'x'. Filters may lose its rows"]),
+        (FILES[0], ["field k is None, and the path has 'x'. Filters may lose its rows"]),
+        (FILES[0]._replace(texts=(("k", "x"),), problem="why"), ["why. Filters may lose its rows"]),
+    ],
+    ids=["equal", "another text", "none", "bounds"],
+)
+def test_a_partition_that_is_not_that_of_the_path_or_the_rows_is_found(file: TableFile, expected: list[str]) -> None:
+    position = TablePosition("l", 1, 1, 1)
+    result = audit_table([file], OBJECTS, position, 0, OWN, texts=lambda o: {"k": "x"})
+    assert [each.message.partition(" of its rows: ")[2] for each in result.findings] == expected
+    assert {each.kind for each in result.findings} <= {TableFindingKind.PARTITION_WRONG}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableNotRegistered
 from sink_job.ledger.store import Ledger
 from sink_job.tables.audit import TableAudit
@@ -63,3 +64,29 @@ def test_a_table_that_cannot_be_compared_is_an_error(table_sink: TableSink) -> N
         transaction.remove_properties(f"s3sink.{SINK_ID}.position")
     with pytest.raises(TableNotRegistered, match="no position of this sink's ledger"):
         audited(table_sink)
+
+
+def test_an_object_that_another_program_adds_with_another_partition_is_found(table_sink: TableSink) -> None:
+    """It replaces the file of the object."""
+    table_sink.options["partitioning"] = TablePartitioning.PATH
+    table_sink.partition_by(
+        type="FieldAndTime", fields=["kind"], duration="1d", pathFormat="'day'=YYYY", timezone="UTC"
+    )
+    table_sink.write(20, paths=2)
+    table_sink.register()
+    assert list(audited(table_sink).findings) == []
+    table = table_sink.table()
+    (snapshot,) = table.snapshots()
+    (manifest,) = snapshot.manifests(table.io)
+    files = [each.data_file for each in manifest.fetch_manifest_entry(table.io)]
+    for at, value in ((0, "k7"), (1, "1999")):
+        files[at].partition[at] = value
+    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as overwrite:
+        for entry in manifest.fetch_manifest_entry(table.io):
+            overwrite.delete_data_file(entry.data_file)
+        for file in files:
+            overwrite.append_data_file(file)
+    found = audited(table_sink).findings
+    assert [each.kind for each in found] == ["TablePartitionWrong", "TablePartitionWrong"]
+    assert "field kind is 'k7', and the bounds of its column are 'k" in found[0].message
+    assert "field day is '1999', and the path has '2023'" in found[1].message

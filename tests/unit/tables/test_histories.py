@@ -6,14 +6,23 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
+from pyiceberg.table import Table
+from pyiceberg.table.update import SetSnapshotRefUpdate
 
+from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableNotRegistered, TransientError
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown
 from sink_job.tables.plan import Acceptance, Request
 from tests.support.table_sink import BEGIN, NAME, TableSink
 
+PARTITIONERS: list[dict[str, Any]] = [
+    {"type": "Default"},
+    {"type": "Field", "fields": ["kind"]},
+    {"type": "FieldAndTime", "fields": ["kind"], "duration": "1d", "pathFormat": "'day'=YYYY-MM-dd", "timezone": "UTC"},
+]
 HISTORIES = 24
 STEPS = 14
 FIRST_SEED = int(os.environ.get("S3SINK_SEED", "1"))
@@ -24,6 +33,7 @@ class History:
 
     def __init__(self, sink: TableSink, seed: int) -> None:
         self.sink = sink
+        self.sink.options = {"partitioning": [TablePartitioning.PATH, TablePartitioning.NONE][seed % 2]}
         self.random = Random(seed)
         self.records = 0
         self.given_up: set[str] = set()
@@ -37,9 +47,10 @@ class History:
             self.lose_a_reply,
             self.hold_a_commit,
             self.land,
+            self.edit,
         ]
         if self.sink.catalog.load(NAME) is not None:
-            choices += [self.commit_of_another, self.roll_back]
+            choices += [self.commit_of_another, self.roll_back, self.fast_forward, self.drop_branch]
         chosen = self.random.choice(choices)
         self.steps.append(chosen.__name__)
         chosen()
@@ -65,7 +76,14 @@ class History:
 
     def write(self) -> None:
         self.records += self.random.choice([10, 20])
-        self.sink.write(self.records, ids=self.random.choice([(1,), (2,), (1, 2)]))
+        self.sink.write(self.records, ids=self.random.choice([(1,), (2,), (1, 2)]), paths=2)
+
+    def edit(self) -> None:
+        """Another partitioner, or another branch."""
+        if self.random.random() < 0.5:
+            self.sink.partition_by(**self.random.choice(PARTITIONERS))
+        else:
+            self.sink.options["branch"] = self.random.choice(["main", "audit"])
 
     def register(self) -> None:
         if not self.records:
@@ -118,6 +136,41 @@ class History:
             return
         with table.manage_snapshots() as snapshots:
             snapshots.set_current_snapshot(self.random.choice(earlier))
+
+    def fast_forward(self) -> None:
+        """Main gets the snapshots of the branch audit, if none of its own is lost."""
+        table = self.sink.table()
+        audit, main = table.metadata.refs.get("audit"), table.current_snapshot()
+        if audit is None or (main is not None and main.snapshot_id not in ancestors(table, audit.snapshot_id)):
+            return
+        update = {"ref-name": "main", "type": "branch", "snapshot-id": audit.snapshot_id}
+        self.sink.iceberg.commit_table(table, (), (SetSnapshotRefUpdate.model_validate(update),))
+
+    def drop_branch(self) -> None:
+        """The branch audit is dropped, and some of its snapshots expire."""
+        table = self.sink.table()
+        main = table.current_snapshot()
+        if "audit" not in table.metadata.refs or main is None or self.random.random() < 0.5:
+            return
+        with table.manage_snapshots() as snapshots:
+            snapshots.remove_branch("audit")
+        table = self.sink.table()
+        kept = ancestors(table, main.snapshot_id)
+        lost = [each.snapshot_id for each in table.snapshots() if each.snapshot_id not in kept]
+        if lost:
+            table.maintenance.expire_snapshots().by_ids(
+                self.random.sample(lost, self.random.randint(1, len(lost)))
+            ).commit()
+
+
+def ancestors(table: Table, head: int) -> set[int]:
+    known = {each.snapshot_id: each.parent_snapshot_id for each in table.snapshots()}
+    found: set[int] = set()
+    at: int | None = head
+    while at is not None and at in known:
+        found.add(at)
+        at = known[at]
+    return found
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + HISTORIES))

@@ -35,6 +35,7 @@ from sink_job.tables.plan import (
     Batch,
     LedgerView,
     Request,
+    check_branch,
     check_layout,
     check_location,
     dropped_columns,
@@ -313,6 +314,17 @@ def test_a_table_does_not_get_or_lose_columns_of_paths_later(before: TablePartit
         return
     with pytest.raises(TableIncompatible, match=f"registered with partitioning {before}"):
         check_layout(table({1: None}, 1, position), now, position)
+
+
+def test_a_branch_that_cannot_have_objects_is_rejected() -> None:
+    found = table({1: None}, 1)
+    tag = SnapshotRef.model_validate({"snapshot-id": 1, "type": "tag"})
+    with pytest.raises(TableIncompatible, match="v1 is a tag of the table"):
+        check_branch(found.model_copy(update={"refs": {**found.refs, "v1": tag}}), "v1")
+    with pytest.raises(TableIncompatible, match="the table has no snapshot"):
+        check_branch(table({}, None), "audit")
+    check_branch(table({}, None), "main")
+    check_branch(found, "audit")
 
 
 @pytest.mark.parametrize(
