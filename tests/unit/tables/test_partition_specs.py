@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
@@ -17,7 +19,7 @@ SCHEMA = Schema(
     NestedField(2, "b", StringType(), required=False),
     NestedField(3, "at", TimestampType(), required=False),
 )
-IDENTITY = IdentityTransform()
+IDENTITY: IdentityTransform[Any] = IdentityTransform()
 
 
 def of(*sources: int) -> ObjectPartition:

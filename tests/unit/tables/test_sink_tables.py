@@ -24,3 +24,20 @@ def test_the_prefixes_are_those_of_all_keys(registered_sink: RegisteredSink) -> 
     opened = open_tables(registered_sink.fixture.sink, {})
     assert opened.prefixes == ["topics/"]
     assert opened.root.startswith("topics/_s3sink/")
+
+
+def test_a_target_has_the_options_of_its_entry(registered_sink: RegisteredSink) -> None:
+    registered_sink.describe("one.{topic}", "other.log")
+    registered_sink.write(25)
+    opened = open_tables(registered_sink.fixture.sink, {})
+    target = opened.target("other.log", "log", lambda seconds: None)
+    assert (target.name, target.partitioning, target.branch) == ("other.log", "Path", "main")
+    assert len(target.objects) == 3
+
+
+def test_two_entries_with_one_table_are_rejected(registered_sink: RegisteredSink) -> None:
+    registered_sink.describe("one.{topic}", "one.log")
+    registered_sink.write(25)
+    opened = open_tables(registered_sink.fixture.sink, {})
+    with pytest.raises(InvalidSpec, match=r"2 entries have the table one\.log"):
+        opened.target("one.log", "log", lambda seconds: None)

@@ -29,6 +29,44 @@ def test_one_topic_needs_no_placeholder() -> None:
 WITHOUT = {"spec.kafka.topics": ABSENT, "spec.kafka.topicsPattern": "a.*"}
 
 
+HIDDEN: dict[str, object] = {HERE: [{"catalog": REST, "name": "lake.{topic}", "partitioning": "Hidden"}]}
+ENVELOPE: dict[str, object] = {"spec.format": {"converter": "ConnectJson", "output": "Parquet", "envelope": True}}
+
+
+def daily(extractor: str) -> dict[str, object]:
+    return {"spec.partitioner": {"type": "Daily", "timezone": "UTC", "timestampExtractor": extractor}}
+
+
+def test_path_is_the_default_partitioning_and_main_the_default_branch() -> None:
+    (table,) = accepted(PARQUET, tables(REST)).spec.tables
+    assert (table.partitioning, table.branch) == ("Path", "main")
+
+
+def test_hidden_partitions_need_the_time_of_rows() -> None:
+    for changes in ({**PARQUET, **daily("RecordField")}, {**ENVELOPE, **daily("Record")}):
+        assert accepted(changes, HIDDEN).spec.tables[0].partitioning == "Hidden"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "Hidden needs a path with a time"),
+        (daily("Wallclock"), "Hidden needs the time of records: their rows have no wall clock"),
+        (daily("Record"), "Hidden needs format.envelope for the extractor Record"),
+    ],
+)
+def test_hidden_partitions_without_a_time_of_rows_are_rejected(changes: dict[str, object], expected: str) -> None:
+    (error,) = spec_errors({**PARQUET, **HIDDEN, **changes})
+    assert error.startswith(f"{HERE}[0].partitioning: {expected}")
+
+
+@pytest.mark.parametrize("branch", ["-x", "a b", "a/b", "", "x" * 101])
+def test_other_names_of_branches_are_rejected(branch: str) -> None:
+    table = {"catalog": REST, "name": "lake.{topic}", "branch": branch}
+    (error,) = spec_errors({**PARQUET, HERE: [table]})
+    assert "is not the name of a branch" in error or "empty" in error
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
