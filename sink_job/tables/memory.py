@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 import msgspec
+from pyiceberg.table.refs import MAIN_BRANCH
 
 from sink_job.ledger import files
 from sink_job.s3 import S3Client
@@ -20,7 +21,8 @@ FORMAT: Final = 1
 class Memory(msgspec.Struct, frozen=True):
     """The UUID of the table and the position of the last registration.
 
-    `accepted` is a snapshot with a position from which the table was rolled back, which the user has accepted; 0: none.
+    `accepted` is a snapshot with a position from which the table was rolled back, which the user has accepted for
+    `branch`; 0: none.
     """
 
     uuid: str
@@ -30,6 +32,7 @@ class Memory(msgspec.Struct, frozen=True):
     snapshot: int
     accepted: int = 0
     format: int = FORMAT
+    branch: str = MAIN_BRANCH
 
 
 class StoredMemory:

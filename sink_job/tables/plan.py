@@ -275,7 +275,7 @@ def _check_memory(
             f"was restored. --accept {Acceptance.POSITION_LOWER} continues at the position of the table, which adds "
             "the later objects again"
         )
-    is_known = memory is not None and memory.accepted == position.snapshot
+    is_known = memory is not None and (memory.accepted, memory.branch) == (position.snapshot, branch)
     if is_rolled_back(table, position, branch) and not is_known and Acceptance.ROLLED_BACK not in accepted:
         if position.branch != branch:
             raise TableRolledBack(

@@ -137,7 +137,7 @@ class Registration:
                 self._failed(error, failed)
                 continue
             failed = 0
-            self._memory.write(_memory(loaded, position, 0))
+            self._memory.write(_memory(loaded, position, 0, self._target.branch))
             request = replace(request, accepted=frozenset())  # what was accepted is in the table now
             outcome = replace(self._added(outcome, prepared, created=table is None), position=position)
             del prepared, batch, loaded, table  # they are large, and the next ones are made beside them
@@ -228,10 +228,11 @@ class Registration:
         position = None if table is None else position_in(table.properties, self._target.ledger.sink_id)
         if table is None or position is None:
             return outcome
-        accepted = 0 if memory is None else memory.accepted
+        branch = self._target.branch
+        accepted = 0 if memory is None or memory.branch != branch else memory.accepted
         if Acceptance.ROLLED_BACK in request.accepted:
             accepted = position.snapshot
-        found = _memory(table, position, accepted)
+        found = _memory(table, position, accepted, branch)
         if found != memory and not dry_run:
             self._memory.write(found)
         return replace(outcome, position=position)
@@ -254,7 +255,7 @@ def _without(partitions: Iterable[ObjectPartition]) -> Counter[str]:
     return Counter(name for each in partitions for name in each.without or ())
 
 
-def _memory(table: Table, position: TablePosition, accepted: int) -> Memory:
+def _memory(table: Table, position: TablePosition, accepted: int, branch: str) -> Memory:
     return Memory(
         uuid=str(table.metadata.table_uuid),
         ledger=position.ledger,
@@ -262,6 +263,7 @@ def _memory(table: Table, position: TablePosition, accepted: int) -> Memory:
         record=position.record,
         snapshot=position.snapshot,
         accepted=accepted,
+        branch=branch,
     )
 
 

@@ -3,8 +3,9 @@ row."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,7 +15,7 @@ import pytest
 from devtools.iceberg_rest.server import iceberg_rest_server
 from devtools.s3 import S3Server, s3_client
 from tests.support.lake import LakeFixture
-from tests.support.placed_log import PlacedLog
+from tests.support.placed_log import START, PlacedLog
 from tests.support.sink_fixture import SinkFixture
 
 pytestmark = pytest.mark.data
@@ -34,8 +35,9 @@ for name in NAMES:
     groups = connection.execute(f'select "{name}", count(*) from copied group by 1').fetchall()
     for value, count in groups:
         condition = f'"{name}" is null' if value is None else f'"{name}" = ?'
-        found = connection.execute(f"select number from t where {condition} order by 1", [] if value is None else [value])
-        result.append([name, str(value), count, [number for number, in found.fetchall()]])
+        values = [] if value is None else [value]
+        found = connection.execute(f"select number from t where {condition} order by 1", values).fetchall()
+        result.append([name, str(value), count, [number for number, in found]])
 """
 
 
@@ -87,3 +89,96 @@ def test_a_filter_on_the_columns_of_paths_finds_each_row(lake: LakeFixture) -> N
         for name, value in (("dt", f"{at:%Y-%m-%d}"), ("hour", f"{at:%H}"), ("region", str(LOG.region(n))))
     )
     assert lake.verify() == 0
+
+
+def specs(lake: LakeFixture) -> list[list[str]]:
+    """The partition fields of each spec that the table has."""
+    table = lake.catalog.load(lake.name.replace("{topic}", "log"))
+    assert table is not None
+    return [[f"{each.transform}({each.name})" for each in spec.fields] for spec in table.specs().values()]
+
+
+def test_values_with_the_same_path_have_no_partition_field(lake: LakeFixture) -> None:
+    """`a/b` and `a%2Fb`, and null and the text null: filters on them find each row nevertheless."""
+    lake.sections["partitioner"] = {"type": "Field", "fields": ["region"]}
+    lake.run_log(LOG)
+    assert lake.register("--from-beginning") == 0
+    assert filtered(lake, "region") == by(("region", str(LOG.region(n)), n) for n in range(60))
+    assert sorted(specs(lake)) == [[], ["identity(region)"]]
+    assert lake.verify() == 0
+
+
+def test_an_edit_of_the_partitioner_adds_a_partition_spec(lake: LakeFixture) -> None:
+    log = PlacedLog(records=20, regions=("eu", "us"))
+    lake.run_log(log)
+    lake.sections["partitioner"] = {"type": "Field", "fields": ["region"]}
+    lake.run_log(replace(log, records=40))
+    lake.sections["partitioner"] = {**BY_REGION_AND_TIME, "fields": ["region", "number"]}
+    lake.run_log(replace(log, records=45))
+    assert lake.register("--from-beginning") == 0
+    assert sorted(map(sorted, specs(lake))) == [
+        ["identity(dt)", "identity(hour)", "identity(number)", "identity(region)"],
+        ["identity(partition)"],
+        ["identity(region)"],
+    ]
+    expected = by(
+        (name, value, n)
+        for n in range(45)
+        for name, value in (("partition", "0" if n < 20 else "None"), ("region", str(log.region(n))))
+    )
+    assert filtered(lake, "partition", "region") == expected
+    lake.run_log(replace(log, records=60))
+    assert lake.register() == 0
+    assert len(specs(lake)) == 3
+    assert lake.verify() == 0
+
+
+@pytest.mark.parametrize("kind", ["Hourly", "Daily"])
+def test_a_filter_on_the_time_of_hidden_partitions_finds_each_row(lake: LakeFixture, kind: str) -> None:
+    lake.options["partitioning"] = "Hidden"
+    lake.sections["partitioner"] = {"type": kind, **BERLIN, "timezone": "UTC"}
+    lake.run_log(LOG)
+    assert lake.register("--from-beginning") == 0
+    assert specs(lake) == [["hour(at_hour)" if kind == "Hourly" else "day(at_day)"]]
+    expected = []
+    script = "result = []"
+    for hours in (-1, 1, 4, 19):
+        low, high = START + timedelta(hours=hours), START + timedelta(hours=hours + 3)
+        expected.append([n for n in range(60) if low <= LOG.at(n) < high])
+        query = f"""select number from t where "at" >= '{low}' and "at" < '{high}' order by 1"""
+        script += f"\nresult.append([n for n, in connection.execute({query!r}).fetchall()])"
+    assert read(lake, script) == expected
+    assert lake.verify() == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "zone", "unit"), [("Daily", "Europe/Berlin", "day"), ("Hourly", "Asia/Kolkata", "hour")]
+)
+def test_paths_of_a_zone_whose_days_or_hours_are_not_those_of_utc_stop_hidden_partitions(
+    sink_fixture: SinkFixture, capsys: pytest.CaptureFixture[str], kind: str, zone: str, unit: str
+) -> None:
+    lake = LakeFixture(sink_fixture)
+    lake.options["partitioning"] = "Hidden"
+    lake.sections["partitioner"] = {"type": kind, **BERLIN, "timezone": zone}
+    lake.run_log(LOG)
+    assert lake.register("--from-beginning") == 7
+    assert f"partitioning Hidden needs one {unit} of column at (UTC) in an object" in capsys.readouterr().err
+    assert lake.catalog.load("lake.log") is None
+
+
+def test_a_branch_has_the_rows_before_main_is_fast_forwarded_to_it(lake: LakeFixture) -> None:
+    lake.run_log(PlacedLog(records=20))
+    assert lake.register("--from-beginning") == 0
+    lake.options["branch"] = "audit"
+    lake.run_log(LOG)
+    assert lake.register() == 0
+    count = 'result = connection.execute("select count(*), count(distinct number) from t").fetchone()'
+    assert (read(lake, count), lake.verify()) == ([20, 20], 0)
+    table = lake.catalog.load(lake.name.replace("{topic}", "log"))
+    assert table is not None
+    with table.manage_snapshots() as snapshots:
+        snapshots.set_current_snapshot(ref_name="audit")
+    assert read(lake, count) == [60, 60]
+    lake.options["branch"] = "main"
+    lake.run_log(PlacedLog(records=80))
+    assert (lake.register(), read(lake, count), lake.verify()) == (0, [80, 80], 0)

@@ -133,10 +133,10 @@ class TableSink:
         """The keys of the objects in the branch of the table, sorted: an object that is in it twice is here twice."""
         table = self.table()
         head = head_of(table.metadata, self.options.get("branch", "main"))
-        if head is None:
-            return []
-        paths: list[str] = table.inspect.files(head)["file_path"].to_pylist()
-        return sorted(path.removeprefix("s3://archive/") for path in paths)
+        snapshot = None if head is None else table.snapshot_by_id(head)
+        manifests = () if snapshot is None else snapshot.manifests(table.io)
+        entries = (entry for each in manifests for entry in each.fetch_manifest_entry(table.io))
+        return sorted(each.data_file.file_path.removeprefix("s3://archive/") for each in entries)
 
     def objects(self) -> Sequence[str]:
         """The keys of all objects of the sink, sorted."""

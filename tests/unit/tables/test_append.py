@@ -12,7 +12,7 @@ from pyiceberg.table.update.snapshot import _FastAppendFiles, _SnapshotProducer
 from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableIncompatible, TableRolledBack, TransientError
 from sink_job.tables.catalogs import CommitRejected
-from sink_job.tables.plan import Request, head_of
+from sink_job.tables.plan import Acceptance, Request, head_of
 from tests.support.table_sink import TableSink
 
 CONTINUE = Request()
@@ -205,5 +205,19 @@ def test_a_branch_that_was_dropped_stops_the_registration_also_after_its_snapsho
     lost = [each.snapshot_id for each in table.snapshots() if each.snapshot_id != table.metadata.current_snapshot_id]
     table.maintenance.expire_snapshots().by_ids(lost).commit()
     assert len(audited.table().snapshots()) == 1
+    with pytest.raises(TableRolledBack):
+        audited.register(CONTINUE)
+
+
+def test_a_rollback_is_accepted_for_one_branch(audited: TableSink) -> None:
+    """Other branches may lack more."""
+    accepted = Request(accepted=frozenset({Acceptance.ROLLED_BACK}))
+    audited.options["branch"] = "main"
+    assert audited.register(accepted).objects == 0
+    assert audited.register(CONTINUE).objects == 0
+    table = audited.table()
+    with table.manage_snapshots() as snapshots:
+        snapshots.create_branch(table.snapshots()[0].snapshot_id, "other")
+    audited.options["branch"] = "other"
     with pytest.raises(TableRolledBack):
         audited.register(CONTINUE)
