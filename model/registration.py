@@ -4,6 +4,9 @@ A ledger acknowledges objects 0 and 1, one after the other. Two registrations ad
 stop for ever after any step, or lose the reply of the catalog: it then begins again, and its request may be applied at
 any later time, or never. Beside them, once, another program changes the table. A step is one effect.
 
+A table has two branches, main and audit; audit does not exist at first. With some of the changes one registration, or
+both, add to audit: a user has edited the branch, and an older process is still running.
+
 The steps are those of `sink_job.tables.registration`. The catalog is weaker than Iceberg's: it knows no sequence
 numbers, so a delayed request may be applied after a rollback.
 """
@@ -32,6 +35,8 @@ REGISTRATION_RULES: Final = {
     "table.lower": "A position below that in the memory or one in the history of the head stops the registration.",
     "table.missing": "A table without the position of its memory or of its history stops the registration.",
     "table.rolled-back": "A position whose snapshot is no ancestor of the head stops the registration.",
+    "table.expired": "So does one whose snapshot has expired, if the history reaches its sequence number without it.",
+    "table.new-branch": "A branch that does not exist begins at the head of main.",
 }
 OMITTED: Final = {
     "table.ledger-first": "missing",
@@ -44,10 +49,28 @@ OMITTED: Final = {
     "table.lower": "duplicate",
     "table.missing": "duplicate",
     "table.rolled-back": "missing",
+    "table.expired": "missing",
+    "table.new-branch": "missing",
 }
 """The invariant that breaks without a rule."""
-CHANGES: Final = ("nothing", "commit", "rollback", "replacement", "older position", "removed position")
-"""What another program does to the table once, at any time."""
+CHANGES: Final = (
+    "nothing",
+    "commit",
+    "rollback",
+    "replacement",
+    "older position",
+    "removed position",
+    "another branch",
+    "fast-forward",
+    "dropped branch",
+)
+"""What another program does to the table once, at any time. Another branch: nothing, and the registrations are on
+different ones. Fast-forward: they are, and main gets the head of audit, if that loses none of its snapshots. Dropped
+branch: both are on audit, which is dropped, and its snapshots expire."""
+MAIN: Final = 0
+AUDIT: Final = 1
+BRANCHES: Final = {"another branch": (MAIN, AUDIT), "fast-forward": (MAIN, AUDIT), "dropped branch": (AUDIT, AUDIT)}
+"""The branches of the two registrations, where not both are on main."""
 
 
 class Snapshot(NamedTuple):
@@ -59,32 +82,37 @@ class Snapshot(NamedTuple):
 
 
 class Table(NamedTuple):
-    """`head` is the number of a snapshot, `record` the position, `at` the snapshot that was committed with it."""
+    """`heads` are the numbers of the snapshots of main and audit, `record` the position, `at` the snapshot that was
+    committed with it. Numbers of snapshots are their sequence numbers. `expired` are those that nobody knows any
+    more."""
 
     snapshots: tuple[Snapshot, ...] = (Snapshot(NONE, (0,) * OBJECTS),)
-    head: int = 0
+    heads: tuple[int, int] = (0, NONE)
     record: int = 0
     at: int = 0
     uuid: int = 0
+    expired: frozenset[int] = frozenset()
 
-    @property
-    def counts(self) -> tuple[int, ...]:
-        return self.snapshots[self.head].counts
+    def head(self, branch: int) -> int:
+        """The head of a branch, or where it begins."""
+        return self.heads[branch] if self.heads[branch] != NONE else self.heads[MAIN]
 
-    @property
-    def committed(self) -> int:
-        """The highest position in the history of the head."""
-        at, found = self.head, 0
+    def counts(self, branch: int) -> tuple[int, ...]:
+        return self.snapshots[self.head(branch)].counts
+
+    def history(self, branch: int) -> Iterator[int]:
+        at = self.head(branch)
         while at != NONE:
-            at, found = self.snapshots[at].parent, max(found, self.snapshots[at].record)
-        return found
-
-    @property
-    def is_rolled_back(self) -> bool:
-        at = self.head
-        while at not in (NONE, self.at):
+            yield at
             at = self.snapshots[at].parent
-        return at != self.at
+
+    def committed(self, branch: int) -> int:
+        """The highest position in the history of the head."""
+        return max(self.snapshots[at].record for at in self.history(branch))
+
+    def moved(self, branch: int, head: int) -> Table:
+        """The table with another head of the branch."""
+        return self._replace(heads=(head, self.heads[AUDIT]) if branch == MAIN else (self.heads[MAIN], head))
 
 
 class Memory(NamedTuple):
@@ -95,26 +123,32 @@ class Memory(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A commit on its way: it adds the objects `[start, record)`. `of`: the registration that still waits for it."""
+    """A commit on its way: it adds the objects `[start, record)`. `of`: the registration that still waits for it.
+    `head` is that of the branch (NONE: a new one), `main` that of main."""
 
     of: int
+    branch: int
     head: int
+    main: int
     uuid: int
     start: int
     record: int
 
 
 class Registering(NamedTuple):
-    """A registration: its next step, what it has read, and the number of its commits."""
+    """A registration: its next step, what it has read, and the number of its commits. `is_lost`: the snapshot of the
+    position has expired and is not in the history of the branch."""
 
     step: str = "new"
     ledger: int = 0
     memory: Memory = Memory()
     head: int = 0
+    main: int = 0
     uuid: int = 0
     record: int = 0
     counts: tuple[int, ...] = ()
     is_rolled_back: bool = False
+    is_lost: bool = False
     committed: int = 0
     commits: int = 0
 
@@ -150,8 +184,8 @@ class Registrations:
     def _steps(self, world: World) -> Iterator[tuple[str, World]]:
         if world.acknowledged < OBJECTS:
             yield "the ledger acknowledges an object", world._replace(acknowledged=world.acknowledged + 1)
-        if world.change != "nothing" and not world.changed and world.table.head > 0:
-            table = _changed(world.table, world.change)
+        table = _changed(world.table, world.change)
+        if table is not None and not world.changed:
             yield f"another program: {world.change}", world._replace(table=table, changed=True)
         for request in sorted(world.requests):
             yield self._apply(world, request)
@@ -166,12 +200,11 @@ class Registrations:
             case "ledger" if self._has("table.memory-first"):
                 yield "reads the memory", it._replace(step="to load", memory=world.memory), world
             case "ledger" | "to load":
-                yield self._load(world, it)
+                yield self._load(world, number, it)
             case "to read memory":
                 yield "reads the memory", it._replace(step="loaded", memory=world.memory), world
             case "to load head":
-                table = world.table
-                yield "loads the head", it._replace(step="loaded", head=table.head, counts=table.counts), world
+                yield "loads the head", self._with_head(world, number, it)._replace(step="loaded"), world
             case "loaded":
                 yield self._decide(world, number, it)
             case "waiting":
@@ -179,25 +212,30 @@ class Registrations:
                 delayed = {each._replace(of=NONE) for each in self._mine(world, number)}
                 yield "loses the reply", Registering(commits=it.commits), world._replace(requests=late | delayed)
             case "added":
-                table = world.table._replace(record=it.record, at=world.table.head)
+                table = world.table._replace(record=it.record, at=world.table.head(_branch(world, number)))
                 yield "sets the position", it._replace(step="committed"), world._replace(table=table)
             case "committed":
                 after = world._replace(memory=Memory(it.record, it.uuid))
                 yield "writes the memory", Registering(commits=it.commits), after
 
-    def _load(self, world: World, it: Registering) -> tuple[str, Registering, World]:
-        table = world.table
+    def _load(self, world: World, number: int, it: Registering) -> tuple[str, Registering, World]:
+        table, branch = world.table, _branch(world, number)
         step = "loaded" if self._has("table.memory-first") else "to read memory"
-        loaded = it._replace(
+        is_known = table.at in table.history(branch)
+        loaded = self._with_head(world, number, it)._replace(
             step=step if self._has("table.one-load") else "to load head",
-            head=table.head,
             uuid=table.uuid,
             record=table.record,
-            counts=table.counts,
-            is_rolled_back=table.is_rolled_back,
-            committed=table.committed,
+            is_rolled_back=not is_known and table.at not in table.expired,
+            is_lost=not is_known and table.at in table.expired,
+            committed=table.committed(branch),
         )
         return "loads the table", loaded, world
+
+    @staticmethod
+    def _with_head(world: World, number: int, it: Registering) -> Registering:
+        table, branch = world.table, _branch(world, number)
+        return it._replace(head=table.heads[branch], main=table.heads[MAIN], counts=table.counts(branch))
 
     def _decide(self, world: World, number: int, it: Registering) -> tuple[str, Registering, World]:
         reason = self._reason(it)
@@ -210,7 +248,7 @@ class Registrations:
             return "ends without an effect", it._replace(step="ended"), world
         record = it.ledger if self._has("table.ledger-first") else world.acknowledged
         # without the rule the objects are those that were read, and the position is the present one
-        request = Request(number, it.head, it.uuid, start, it.ledger)
+        request = Request(number, _branch(world, number), it.head, it.main, it.uuid, start, it.ledger)
         waiting = it._replace(step="waiting", record=record, commits=it.commits + 1)
         return "sends a commit", waiting, world._replace(requests=world.requests | {request})
 
@@ -222,13 +260,16 @@ class Registrations:
         known = max(it.memory.record if it.uuid == it.memory.uuid else 0, it.committed)
         if it.record < known and self._has("table.lower"):
             return "a lower position"
+        if it.is_lost and self._has("table.expired"):
+            return "an expired position"
         return "rolled back" if it.is_rolled_back and self._has("table.rolled-back") else None
 
     def _apply(self, world: World, request: Request) -> tuple[str, World]:
         """The catalog gets a request."""
         world = world._replace(requests=world.requests - {request})
         it = world.registrations[request.of] if request.of != NONE else None
-        is_head = world.table.head == request.head and world.table.uuid == request.uuid
+        is_head = world.table.heads[request.branch] == request.head and world.table.uuid == request.uuid
+        is_head &= request.head != NONE or world.table.heads[MAIN] == request.main
         if not is_head and self._has("table.head") and self._has("table.no-rebase"):
             after = world if it is None else _with(world, request.of, Registering(commits=it.commits))
             return "the catalog rejects a commit", after
@@ -241,19 +282,24 @@ class Registrations:
         return "the catalog applies a commit", _with(after, request.of, it._replace(step=step, uuid=request.uuid))
 
     def _added(self, table: Table, request: Request, record: int) -> Table:
-        counts = tuple(count + (request.start <= number < request.record) for number, count in enumerate(table.counts))
-        snapshots = (*table.snapshots, Snapshot(table.head, counts, record if self._has("table.one-commit") else 0))
-        added = table._replace(snapshots=snapshots, head=len(snapshots) - 1)
-        return added._replace(record=record, at=added.head) if self._has("table.one-commit") else added
+        parent = table.head(request.branch)
+        if table.heads[request.branch] == NONE and not self._has("table.new-branch"):
+            parent = NONE
+        before = (0,) * OBJECTS if parent == NONE else table.snapshots[parent].counts
+        counts = tuple(count + (request.start <= number < request.record) for number, count in enumerate(before))
+        snapshot = Snapshot(parent, counts, record if self._has("table.one-commit") else 0)
+        at = len(table.snapshots)
+        added = table._replace(snapshots=(*table.snapshots, snapshot)).moved(request.branch, at)
+        return added._replace(record=record, at=at) if self._has("table.one-commit") else added
 
     def _broken(self, world: World) -> tuple[str, str] | None:
         """The first invariant that a state breaks."""
-        if max(world.table.counts) > 1:
+        if max(*world.table.counts(MAIN), *world.table.counts(AUDIT)) > 1:
             return "duplicate", "an object is in the table twice"
         for it in world.registrations:
             if it.step == "done" and not all(it.counts[: it.ledger]):
                 return "missing", "a registration ended and the table lacks an object"
-            if it.step == "stopped" and not world.changed:
+            if it.step == "stopped" and not world.changed and _branch(world, 0) == _branch(world, 1):
                 return "needless stop", "a registration stopped although no other program has changed the table"
         return None
 
@@ -267,20 +313,34 @@ def _with(world: World, number: int, it: Registering) -> World:
     return world._replace(registrations=(*registrations[:number], it, *registrations[number + 1 :]))
 
 
-def _changed(table: Table, change: str) -> Table:
-    """The table after the change of another program."""
+def _branch(world: World, number: int) -> int:
+    """The branch of a registration."""
+    return BRANCHES.get(world.change, (MAIN, MAIN))[number]
+
+
+def _changed(table: Table, change: str) -> Table | None:
+    """The table after the change of another program; None if it cannot be changed so now."""
+    main, audit = table.heads
+    at = len(table.snapshots)
     match change:
-        case "commit":
-            snapshots = (*table.snapshots, Snapshot(table.head, table.counts))
-            return table._replace(snapshots=snapshots, head=len(snapshots) - 1)
-        case "rollback":
-            return table._replace(head=table.snapshots[table.head].parent)
-        case "replacement":  # an empty table with the properties of the first one
+        case "dropped branch" if audit != NONE:
+            kept = set(table.history(MAIN))
+            return table.moved(AUDIT, NONE)._replace(expired=frozenset(range(at)) - kept)
+        case "fast-forward" if audit != NONE and main in table.history(AUDIT):
+            return table.moved(MAIN, audit)
+        case "commit" if main > 0:
+            snapshots = (*table.snapshots, Snapshot(main, table.snapshots[main].counts))
+            return table._replace(snapshots=snapshots).moved(MAIN, at)
+        case "rollback" if main > 0:
+            return table.moved(MAIN, table.snapshots[main].parent)
+        case "replacement" if main > 0:  # an empty table with the properties of the first one
             snapshots = (*table.snapshots, Snapshot(NONE, (0,) * OBJECTS))
-            return table._replace(snapshots=snapshots, head=len(snapshots) - 1, at=len(snapshots) - 1, uuid=1)
-        case "older position":
+            return table._replace(snapshots=snapshots, at=at, uuid=1).moved(MAIN, at)
+        case "older position" if main > 0:
             return table._replace(record=0)
-    return table._replace(record=NONE)
+        case "removed position" if main > 0:
+            return table._replace(record=NONE)
+    return None
 
 
 def is_done(world: World) -> bool:
