@@ -83,8 +83,8 @@ class Snapshot(NamedTuple):
 
 class Table(NamedTuple):
     """`heads` are the numbers of the snapshots of main and audit, `record` the position, `at` the snapshot that was
-    committed with it. Numbers of snapshots are their sequence numbers. `expired` are those that nobody knows any
-    more."""
+    committed with it. Numbers of snapshots are their sequence numbers. `expired` are those that were removed from the
+    metadata."""
 
     snapshots: tuple[Snapshot, ...] = (Snapshot(NONE, (0,) * OBJECTS),)
     heads: tuple[int, int] = (0, NONE)
