@@ -13,8 +13,8 @@ from sink_job.api.errors import TableNotRegistered
 from sink_job.ledger.state import ClosedObject
 from sink_job.tables.audit import PathTexts, TableAudit, TableFile, audit_table
 from sink_job.tables.catalogs import TableCatalog
-from sink_job.tables.partition_audit import PartitionReader
-from sink_job.tables.partitions import Partitioner
+from sink_job.tables.partitions.object_partitions import Partitioner
+from sink_job.tables.partitions.partition_audit import PartitionReader
 from sink_job.tables.plan import LedgerView, head_of, is_rolled_back
 from sink_job.tables.position import TablePosition, position_in
 

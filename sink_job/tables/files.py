@@ -21,8 +21,8 @@ from pyiceberg.types import IcebergType, PrimitiveType
 from sink_job.api.errors import TableNotRegistered
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import NotFound, S3Client
-from sink_job.tables.exact_bounds import ExactBounds, exact_bounds
 from sink_job.tables.parquet_schema import ParquetColumns, columns_of
+from sink_job.tables.partitions.exact_bounds import ExactBounds, exact_bounds
 from sink_job.tables.schema_union import scalar_types
 from sink_job.verify.parquet_footers import InvalidFooter, footer_of, is_parquet
 

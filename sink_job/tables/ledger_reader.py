@@ -12,7 +12,7 @@ from sink_job.ledger.state import ClosedObject, LedgerState, Record
 from sink_job.ledger.store import Ledger
 from sink_job.records.batch import DEAD_LETTERS
 from sink_job.s3 import NotFound
-from sink_job.tables.object_paths import layout_of
+from sink_job.tables.partitions.object_paths import layout_of
 from sink_job.tables.plan import LedgerView
 
 

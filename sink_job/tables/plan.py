@@ -25,8 +25,8 @@ from sink_job.api.errors import (
 )
 from sink_job.ledger.state import ClosedObject
 from sink_job.tables.memory import Memory
-from sink_job.tables.object_paths import PathLayout
-from sink_job.tables.partition_specs import check_default_spec
+from sink_job.tables.partitions.object_paths import PathLayout
+from sink_job.tables.partitions.partition_specs import check_default_spec
 from sink_job.tables.position import TablePosition, as_text, position_in, position_property
 
 MAX_OBJECTS: Final = 5_000

@@ -32,8 +32,8 @@ from sink_job.tables.catalogs import CommitRejected, CommitUnknown, TableCatalog
 from sink_job.tables.commit import TableChange, commit, with_schema
 from sink_job.tables.files import DataFiles, FooterReader, ObjectFooter, object_url
 from sink_job.tables.memory import Memory, StoredMemory
-from sink_job.tables.partition_specs import SpecChange, spec_change
-from sink_job.tables.partitions import ObjectPartition, Partitioner
+from sink_job.tables.partitions.object_partitions import ObjectPartition, Partitioner
+from sink_job.tables.partitions.partition_specs import SpecChange, spec_change
 from sink_job.tables.plan import Acceptance, Batch, LedgerView, Request
 from sink_job.tables.position import TablePosition, position_in
 from sink_job.tables.schema_union import union

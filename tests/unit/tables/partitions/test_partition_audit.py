@@ -15,8 +15,8 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, PrimitiveType, StringType, TimestampType
 
-from sink_job.tables.partition_audit import FilePartition, PartitionReader
-from sink_job.tables.partitions import FIRST_PATH_COLUMN
+from sink_job.tables.partitions.object_partitions import FIRST_PATH_COLUMN
+from sink_job.tables.partitions.partition_audit import FilePartition, PartitionReader
 
 DAY = 86_400_000_000
 SHORT = "x" * 16

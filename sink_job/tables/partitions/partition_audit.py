@@ -16,7 +16,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform
 from pyiceberg.types import PrimitiveType
 
-from sink_job.tables.partitions import path_columns
+from sink_job.tables.partitions.object_partitions import path_columns
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform,
 
 from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableIncompatible
-from sink_job.tables.partitions import ObjectPartition
+from sink_job.tables.partitions.object_partitions import ObjectPartition
 
 _Key = tuple[tuple[int, str], ...]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sink_job.api.spec import ObjectSettings
 from sink_job.partitioning.partitioner import PathPartitioner
 from sink_job.records.fields import safe
-from sink_job.tables.object_paths import PathLayout, TimeColumn, layout_of, path_values
+from sink_job.tables.partitions.object_paths import PathLayout, TimeColumn, layout_of, path_values
 
 DELIMITERS = ("/", "//", ".", "=", "a")
 TEXTS = st.text(st.sampled_from("a/=%.2Fü\n#\x00") | st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -11,8 +11,8 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.transforms import DayTransform, IdentityTransform
 from pyiceberg.types import NestedField, StringType, TimestampType
 
-from sink_job.tables.partition_specs import SpecChange, spec_change
-from sink_job.tables.partitions import ObjectPartition, PartitionValue
+from sink_job.tables.partitions.object_partitions import ObjectPartition, PartitionValue
+from sink_job.tables.partitions.partition_specs import SpecChange, spec_change
 
 SCHEMA = Schema(
     NestedField(1, "a", StringType(), required=False),

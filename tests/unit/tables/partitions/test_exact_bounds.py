@@ -21,7 +21,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from sink_job.tables.exact_bounds import ExactBounds, exact_bounds
+from sink_job.tables.partitions.exact_bounds import ExactBounds, exact_bounds
 from tests.unit.tables.parquet_objects import column, footer, parquet
 
 

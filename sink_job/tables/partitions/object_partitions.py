@@ -20,9 +20,9 @@ from pyiceberg.types import NestedField, StringType, StructType
 from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableIncompatible, TableNotRegistered
 from sink_job.ledger.state import ClosedObject
-from sink_job.tables.exact_bounds import ExactBounds
 from sink_job.tables.files import ObjectFooter
-from sink_job.tables.object_paths import PathLayout, TimeColumn, path_values
+from sink_job.tables.partitions.exact_bounds import ExactBounds
+from sink_job.tables.partitions.object_paths import PathLayout, TimeColumn, path_values
 
 FIRST_PATH_COLUMN: Final = 1_000_000
 """Columns that only paths have get field ids from here on. Those of the ledger are smaller."""

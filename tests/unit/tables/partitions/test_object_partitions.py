@@ -20,8 +20,8 @@ from pyiceberg.types import LongType, NestedField
 from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableIncompatible, TableNotRegistered
 from sink_job.tables.files import FooterReader, ObjectFooter
-from sink_job.tables.object_paths import PathLayout, TimeColumn
-from sink_job.tables.partitions import FIRST_PATH_COLUMN, Partitioner, path_columns, row_column
+from sink_job.tables.partitions.object_partitions import FIRST_PATH_COLUMN, Partitioner, path_columns, row_column
+from sink_job.tables.partitions.object_paths import PathLayout, TimeColumn
 from tests.support.memory_s3 import MemoryS3
 from tests.unit.tables.parquet_objects import column, listed, parquet
 
