@@ -88,7 +88,7 @@ def test_a_filter_on_the_columns_of_paths_finds_each_row(lake: LakeFixture) -> N
         for n, at in enumerate(local)
         for name, value in (("dt", f"{at:%Y-%m-%d}"), ("hour", f"{at:%H}"), ("region", str(LOG.region(n))))
     )
-    assert lake.verify() == 0
+    assert lake.verify_command() == 0
 
 
 def specs(lake: LakeFixture) -> list[list[str]]:
@@ -105,7 +105,7 @@ def test_values_with_the_same_path_have_no_partition_field(lake: LakeFixture) ->
     assert lake.register("--from-beginning") == 0
     assert filtered(lake, "region") == by(("region", str(LOG.region(n)), n) for n in range(60))
     assert sorted(specs(lake)) == [[], ["identity(region)"]]
-    assert lake.verify() == 0
+    assert lake.verify_command() == 0
 
 
 def test_an_edit_of_the_partitioner_adds_a_partition_spec(lake: LakeFixture) -> None:
@@ -130,7 +130,7 @@ def test_an_edit_of_the_partitioner_adds_a_partition_spec(lake: LakeFixture) -> 
     lake.run_log(replace(log, records=60))
     assert lake.register() == 0
     assert len(specs(lake)) == 3
-    assert lake.verify() == 0
+    assert lake.verify_command() == 0
 
 
 @pytest.mark.parametrize("kind", ["Hourly", "Daily"])
@@ -148,7 +148,7 @@ def test_a_filter_on_the_time_of_hidden_partitions_finds_each_row(lake: LakeFixt
         query = f"""select number from t where "at" >= '{low}' and "at" < '{high}' order by 1"""
         script += f"\nresult.append([n for n, in connection.execute({query!r}).fetchall()])"
     assert read(lake, script) == expected
-    assert lake.verify() == 0
+    assert lake.verify_command() == 0
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_branch_has_the_rows_before_main_is_fast_forwarded_to_it(lake: LakeFix
     lake.run_log(LOG)
     assert lake.register() == 0
     count = 'result = connection.execute("select count(*), count(distinct number) from t").fetchone()'
-    assert (read(lake, count), lake.verify()) == ([20, 20], 0)
+    assert (read(lake, count), lake.verify_command()) == ([20, 20], 0)
     table = lake.catalog.load(lake.name.replace("{topic}", "log"))
     assert table is not None
     with table.manage_snapshots() as snapshots:
@@ -181,4 +181,4 @@ def test_a_branch_has_the_rows_before_main_is_fast_forwarded_to_it(lake: LakeFix
     assert read(lake, count) == [60, 60]
     lake.options["branch"] = "main"
     lake.run_log(PlacedLog(records=80))
-    assert (lake.register(), read(lake, count), lake.verify()) == (0, [80, 80], 0)
+    assert (lake.register(), read(lake, count), lake.verify_command()) == (0, [80, 80], 0)

@@ -58,7 +58,7 @@ class LakeFixture:
         """`s3sink register`, for tables of this name with `options`."""
         return self._command("register", name or self.name, *arguments)
 
-    def verify(self) -> int:
+    def verify_command(self) -> int:
         """`s3sink verify --table`."""
         return self._command("verify", self.name, "--table")
 
