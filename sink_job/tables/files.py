@@ -22,7 +22,7 @@ from sink_job.api.errors import TableNotRegistered
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import NotFound, S3Client
 from sink_job.tables.parquet_schema import ParquetColumns, columns_of
-from sink_job.tables.partitions.exact_bounds import ExactBounds, exact_bounds
+from sink_job.tables.partitions.exact_bounds import TIMES, ExactBounds, exact_bounds
 from sink_job.tables.schema_union import scalar_types
 from sink_job.verify.parquet_footers import InvalidFooter, footer_of, is_parquet
 
@@ -223,7 +223,8 @@ class _ColumnStatistics:
         if not bounded or any(not each.has_min_max and each.num_values for each in statistics):
             return  # a row group has values without bounds
         found = StatsAggregator(collector.iceberg_type, bounded[0].physical_type, collector.mode.length)
+        is_time = isinstance(collector.iceberg_type, TIMES)  # Python has no years after 9999
         for each in bounded:
-            found.update_min(each.min)
-            found.update_max(each.max)
+            found.update_min(each.min_raw if is_time else each.min)
+            found.update_max(each.max_raw if is_time else each.max)
         self.lower, self.upper = found.min_as_bytes(), found.max_as_bytes()

@@ -21,8 +21,8 @@ from pyiceberg.types import (
 
 TYPES: Final = (BooleanType, IntegerType, LongType, StringType, DateType, TimestampType, TimestamptzType)
 """The types of columns that have exact bounds here: those of values in paths, and of times."""
-_TIMES: Final = (DateType, TimestampType, TimestamptzType)
-"""Types whose values are numbers in a partition: of days or microseconds."""
+TIMES: Final = (DateType, TimestampType, TimestamptzType)
+"""Types whose values are numbers of days or microseconds."""
 
 
 class ExactBounds(NamedTuple):
@@ -48,7 +48,7 @@ def exact_bounds(metadata: pq.FileMetaData, leaf: int, kind: IcebergType) -> Exa
     lows: list[Any] = []
     highs: list[Any] = []
     has_nulls = False
-    is_time = isinstance(kind, _TIMES)
+    is_time = isinstance(kind, TIMES)
     for group in range(metadata.num_row_groups):
         chunk = metadata.row_group(group).column(leaf)
         found = chunk.statistics if chunk.is_stats_set else None

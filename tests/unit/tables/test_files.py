@@ -77,6 +77,12 @@ def test_bounds_of_dates_and_times_are_those_of_iceberg() -> None:
     assert bounds(pa.time64("us"), [at.time()]) == (43_200_000_005, 43_200_000_005)
 
 
+@pytest.mark.parametrize("micros", [2**62, -(2**62)])
+def test_times_outside_of_the_years_of_python_have_bounds(micros: int) -> None:
+    assert bounds(pa.timestamp("us", "UTC"), [micros, 0]) == (min(micros, 0), max(micros, 0))
+    assert bounds(pa.date32(), [2**31 - 1]) == (2**31 - 1, 2**31 - 1)
+
+
 def test_bounds_of_uuids_are_their_bytes() -> None:
     value = uuid.uuid4()
     assert bounds(pa.uuid(), [value.bytes]) == (value.bytes, value.bytes)
