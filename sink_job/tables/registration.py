@@ -171,6 +171,7 @@ class Registration:
         metadata = None if table is None else table.metadata
         found, paths = self._partitioner.with_path_columns(metadata, found, footers)
         partitions = [self._partitioner.partition(each, found, paths) for each in footers]
+        _log_without(self._target.name, footers, partitions)
         added = tuple(each.name for each in found.fields if each.field_id not in known)
         return _Prepared(batch, footers, found, added, partitions, spec_change(metadata, found, partitions))
 
@@ -249,6 +250,17 @@ class Registration:
             columns=(*outcome.columns, *prepared.added),
             without_partition=Counter(outcome.without_partition) + _without(prepared.partitions),
         )
+
+
+def _log_without(table: str, footers: Sequence[ObjectFooter], partitions: Sequence[ObjectPartition]) -> None:
+    """Logs the reason of the first object without a partition field, for each name."""
+    counts, logged = _without(partitions), set[str]()
+    for footer, partition in zip(footers, partitions, strict=True):
+        for name, reason in (partition.without or {}).items():
+            if name not in logged:
+                where, count = footer.fields["file_path"], counts[name]
+                _log.info("table %s: %d objects have no partition field %s; %s: %s", table, count, name, where, reason)
+                logged.add(name)
 
 
 def _without(partitions: Iterable[ObjectPartition]) -> Counter[str]:

@@ -10,13 +10,21 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
+from msgspec import structs
 
 from devtools.iceberg_rest.server import iceberg_rest_server
 from devtools.s3 import S3Server, s3_client
+from sink_job.api.enums import TablePartitioning
+from sink_job.tables.partitions.object_paths import PathLayout
+from sink_job.tables.plan import LedgerView
+from sink_job.tables.registration import Registration, TopicTable
 from tests.support.lake import LakeFixture
 from tests.support.placed_log import START, PlacedLog
 from tests.support.sink_fixture import SinkFixture
+from tests.support.table_sink import BEGIN
+from tests.unit.tables.parquet_objects import column, listed, parquet
 
 pytestmark = pytest.mark.data
 
@@ -182,3 +190,30 @@ def test_a_branch_has_the_rows_before_main_is_fast_forwarded_to_it(lake: LakeFix
     lake.options["branch"] = "main"
     lake.run_log(PlacedLog(records=80))
     assert (lake.register(), read(lake, count), lake.verify_command()) == (0, [80, 80], 0)
+
+
+def test_a_partition_column_that_became_wider_is_filtered_in_old_and_new_objects(lake: LakeFixture) -> None:
+    name, objects = lake.name.replace("{topic}", "log"), []
+    view = LedgerView("sink", "ledger", 9, layouts={1: PathLayout()})
+    for number, kind in enumerate((pa.int32(), pa.int64())):
+        fields = [column(1, "number", pa.int64()), column(2, "k", kind)]
+        content = parquet(fields, {"number": [2 * number, 2 * number + 1], "k": [7, 7]})
+        key = f"topics/log/{number}.parquet"
+        lake.sink.s3.put(key, content)
+        objects.append(structs.replace(listed(key, content, 2, 1 + 9 * number), path="k=7"))
+        target = TopicTable(
+            name, "log", objects, view, ("topics/",), lambda seconds: None, partitioning=TablePartitioning.PATH
+        )
+        Registration(lake.sink.s3, f"topics/_s3sink/{name}/", lake.catalog, target).run(BEGIN, limit=1)
+        view = replace(view, number=10)
+    assert specs(lake) == [["identity(k)"]]
+    assert filtered(lake, "k") == {("k", "7"): [0, 1, 2, 3]}
+
+
+def test_a_new_table_can_have_its_objects_on_a_branch_alone(lake: LakeFixture) -> None:
+    lake.options["branch"] = "audit"
+    for records in (20, 40):
+        lake.run_log(PlacedLog(records=records))
+        assert lake.register("--from-beginning") == 0
+        assert lake.verify_command() == 0
+    assert read(lake, 'result = connection.execute("select count(*) from t").fetchone()') == [0]
