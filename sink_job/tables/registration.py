@@ -154,9 +154,10 @@ class Registration:
     def _prepare(self, table: Table | None, batch: Batch) -> _Prepared:
         """Reads the footers, and checks that the table can have the objects."""
         if table is not None:
-            position = position_in(table.properties, self._target.ledger.sink_id)
+            sink_id, branch = self._target.ledger.sink_id, self._target.branch
+            position = position_in(table.properties, sink_id) or plan.last_committed(table.metadata, sink_id, branch)
             plan.check_layout(table.metadata, self._target.partitioning, position)
-            plan.check_branch(table.metadata, self._target.branch)
+            plan.check_branch(table.metadata, branch)
             self._check_location(table)
         reader = FooterReader(self._s3, PROPERTIES if table is None else table.properties, self._partitioner.columns)
         first = reader.read(batch.objects[0])

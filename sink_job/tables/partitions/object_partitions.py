@@ -22,7 +22,7 @@ from sink_job.api.errors import TableIncompatible, TableNotRegistered
 from sink_job.ledger.state import ClosedObject
 from sink_job.tables.files import ObjectFooter
 from sink_job.tables.partitions.exact_bounds import ExactBounds
-from sink_job.tables.partitions.object_paths import PathLayout, TimeColumn, path_values
+from sink_job.tables.partitions.object_paths import PathLayout, path_values
 
 FIRST_PATH_COLUMN: Final = 1_000_000
 """Columns that only paths have get field ids from here on. Those of the ledger are smaller."""
@@ -157,23 +157,22 @@ class Partitioner:
                 f"{where}: partitioning Hidden needs a path with a time that is a column of the rows, and this object "
                 "was written without one. Use Path or None, and another name if the table has objects already"
             )
-        unit = "hour" if time.is_hourly else "day"
-        column = row_column(footer.columns.schema.fields, time.name)
         transform: HourTransform[Any] | DayTransform[Any] = HourTransform() if time.is_hourly else DayTransform()
-        reason = _time_reason(column, footer, schema, time, transform)
+        own = row_column(footer.columns.schema.fields, time.name)
+        column = own or row_column(schema.fields, time.name)  # rows without the column have null, as after a tombstone
+        reason = _time_reason(column, footer, schema, transform, is_own=own is not None)
         if reason is not None:
             raise TableIncompatible(
-                f"{where}: partitioning Hidden needs one {unit} of column {time.name} (UTC) in an object: {reason}. "
-                "Use None, or Path with another name"
+                f"{where}: partitioning Hidden needs one {transform.root} of column {time.name} (UTC) in an object: "
+                f"{reason}. Use None, or Path with another name"
             )
         assert column is not None, "a reason has named a column that does not exist"
-        kind = schema.find_type(column.field.field_id)
-        low = footer.bounds[column.field.field_id].low
-        value = transform.transform(kind)(low)
-        name = f"{schema.find_column_name(column.field.field_id)}_{unit}"
+        number = column.field.field_id
+        name = f"{schema.find_column_name(number)}_{transform.root}"
         while name in schema.column_names:
             name += "_"
-        return PartitionValue(column.field.field_id, transform, name, value)
+        value = transform.transform(schema.find_type(number))(footer.bounds[number].low) if own is not None else None
+        return PartitionValue(number, transform, name, value)
 
     def _layout(self, o: ClosedObject) -> PathLayout:
         found = self._layouts.get(o.settings)
@@ -228,10 +227,11 @@ def _time_reason(
     column: RowColumn | None,
     footer: ObjectFooter,
     schema: Schema,
-    time: TimeColumn,
     transform: HourTransform[Any] | DayTransform[Any],
+    *,
+    is_own: bool,
 ) -> str | None:
-    """Why the bounds of a column do not prove one hour or day; None if they do."""
+    """Why the bounds of a column do not prove one hour or day; None if they do. `is_own`: the object has the column."""
     if column is None:
         return "its rows have no such column"
     number = column.field.field_id
@@ -240,6 +240,8 @@ def _time_reason(
     kind = column.field.field_type
     if not transform.can_transform(kind):
         return f"the column has the type {kind}"
+    if not is_own:
+        return None
     bounds = footer.bounds.get(number)
     if bounds is None:
         return "its footer has no bounds of the column"

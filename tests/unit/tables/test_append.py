@@ -13,7 +13,8 @@ from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableIncompatible, TableRolledBack, TransientError
 from sink_job.tables.catalogs import CommitRejected
 from sink_job.tables.plan import Acceptance, Request, head_of
-from tests.support.table_sink import TableSink
+from sink_job.tables.position import position_property
+from tests.support.table_sink import SINK_ID, TableSink
 
 CONTINUE = Request()
 DAILY = {"type": "FieldAndTime", "fields": ["kind"], "duration": "1d", "pathFormat": "'day'=YYYY-MM-dd"}
@@ -110,6 +111,18 @@ def test_another_partitioning_stops_a_table_with_columns_of_paths(partitioned: T
         partitioned.options["partitioning"] = other
         with pytest.raises(TableIncompatible, match=r"partitioned by kind|registered with partitioning Path"):
             partitioned.register(CONTINUE)
+
+
+def test_a_table_that_lost_its_position_keeps_its_partitioning(partitioned: TableSink) -> None:
+    partitioned.partition_by(type="Default")
+    partitioned.write(40)
+    with partitioned.table().transaction() as transaction:
+        transaction.remove_properties(position_property(SINK_ID))
+    with partitioned.table().update_spec() as update:
+        update.remove_field("kind")
+    partitioned.options["partitioning"] = TablePartitioning.NONE
+    with pytest.raises(TableIncompatible, match="registered with partitioning Path"):
+        partitioned.register(Request(accepted=frozenset({Acceptance.POSITION_MISSING})))
 
 
 def test_objects_without_a_partition_field_are_counted(table_sink: TableSink) -> None:

@@ -15,7 +15,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
-from pyiceberg.types import LongType, NestedField
+from pyiceberg.types import LongType, NestedField, TimestamptzType
 
 from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableIncompatible, TableNotRegistered
@@ -221,6 +221,13 @@ def test_an_object_without_one_hour_or_day_stops_with_the_reason(
     with pytest.raises(TableIncompatible, match=r"^s3://archive/a\.parquet: partitioning Hidden") as caught:
         hidden(layout, times)
     assert reason in str(caught.value)
+
+
+def test_an_object_without_the_column_of_others_has_a_null_partition() -> None:
+    """Such as one of records without a value."""
+    table = table_of(Schema(NestedField(7, "at", TimestamptzType(), required=False)))
+    found = partition("x", {"k": ["x"]}, K, partitioning=TablePartitioning.HIDDEN, layout=DAILY, table=table)
+    assert found == ({"at_day": None}, {})
 
 
 def test_a_time_that_is_a_number_stops_with_its_type() -> None:
