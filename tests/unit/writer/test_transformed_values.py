@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -16,9 +17,10 @@ from sink_job.api.sections.transforms_section import TransformSpec
 from sink_job.api.spec import ObjectSettings
 from sink_job.api.topic_partition import TopicPartition
 from sink_job.codecs.required_columns import required_columns, task_columns
-from sink_job.connect.schema import Field, Schema, SchemaType
+from sink_job.connect.schema import Field, RegisteredSchema, Schema, SchemaType
 from sink_job.writer.record_pipeline import PreparedBatch, RecordPipeline, RejectionReason
 from sink_job.writer.schema_stores import SchemaStores
+from tests.support import glue_values
 from tests.unit.avro.avro_data import Table, datum, in_wire_format, record, registered
 from tests.unit.rotation.settings import object_settings
 
@@ -177,3 +179,24 @@ def test_a_masked_symbol_is_a_plain_text() -> None:
     (masked,) = found.schemas.values()
     assert [each.schema.symbols for each in masked.fields] == [(), (), ("X",)]
     assert [each.schema.logical for each in masked.fields] == [None, None, None]
+
+
+@pytest.mark.parametrize("run", glue_values.RUNS)
+def test_values_of_glues_serializer_are_transformed(run: str) -> None:
+    ids = glue_values.schema_ids()
+    schemas = {
+        each: RegisteredSchema(each, "AVRO", text) for each, text in zip(ids, glue_values.schema_texts(), strict=True)
+    }
+    given = settings(
+        {"type": "Insert", "field": "topic", "source": "Topic"},
+        wire_format={"type": "Glue", "subjects": "TopicName", "idIn": "Value"},
+    )
+    written = glue_values.written_values(run, ids)
+    found = prepare(
+        RecordPipeline.of(given, ErrorsSpec()).with_stores(SchemaStores(Table(schemas))),
+        *(each.value for each in written),
+    )
+    assert found.errors == []
+    assert [json.loads(each) for each in found.encoded.to_pylist()] == [
+        {**each.flight, "topic": "t"} for each in written
+    ]
