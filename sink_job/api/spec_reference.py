@@ -78,7 +78,8 @@ _RULES: Final = """\
   `inference: Once`.
 - `format.schema` and `inference: Once` exclude each other. With one of them `schemaCompatibility` must be `None`.
   `inference`, and `schema` with the converter `Json`, need the output `Avro` or `Parquet`. So do the values `Drop` and
-  `Json` of `unknownFields`, which also need the converter `Json` or `JsonSchema`.
+  `Json` of `unknownFields`, which also need the converter `Json` or `JsonSchema`; with `JsonSchema` and
+  `transforms` they can have each output.
 - `format.compression` is one of the codecs that the output has.
 - `format.envelope` cannot be used with the output `Bytes`. With the outputs `Avro` and `Parquet` it needs a
   `format.keyConverter` with schemas, `Text`, `Bytes`, or none; with one that has schemas, `schemaCompatibility` must be
@@ -86,7 +87,7 @@ _RULES: Final = """\
 - `errors.onNullValue: Write` needs `format.envelope`, and `errors.tombstonePath` needs `Write`. With the outputs `Avro`
   and `Parquet` and a `format.keyConverter` with schemas it needs `schemaCompatibility: Separate`.
 - `transforms`: a type has the fields of docs/semantics.md, section 18. All but `Filter` without `field` need
-  `format.converter: Json` or `ConnectJson`, another output than `Bytes`, and no `inference`.
+  another `format.output` than `Bytes`, and `format.converter: Json` or one with schemas.
 - `rotation`: set at least one of `flushSize`, `interval`, `scheduleInterval` and `maxBytes`.
 - `rotation.interval` needs a time partitioner: `Time`, `Hourly`, `Daily` or `FieldAndTime`.
 - `rotation.scheduleInterval` and every time partitioner need `partitioner.timezone`.

@@ -137,8 +137,9 @@ class FormatSpec(SpecModel):
     """Once, for the converter Json and the outputs Avro and Parquet, instead of schema: infer the schema from the first
     records of each topic, and keep it for ever."""
     unknown_fields: UnknownFields = UnknownFields.FAIL
-    """Properties of a JSON value that its schema lacks, if output is Avro or Parquet: Fail rejects the record, Drop
-    drops and counts them, Json writes them as JSON into the column _unknown."""
+    """Properties of a JSON value that its schema lacks, if output is Avro or Parquet, or with JsonSchema and
+    transforms: Fail rejects the record, Drop drops and counts them, Json writes them as JSON into the column
+    _unknown."""
     decimals: Annotated[DecimalFormat, description(key="json.decimal.format")] = DecimalFormat.BASE64
     """Form of decimals in Json, for Avro, Protobuf and ConnectJson: Base64 of their unscaled bytes, or Numeric."""
     timestamps: TimestampFormat = TimestampFormat.NUMBER
