@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -15,8 +17,10 @@ import pytest
 from msgspec import structs
 
 from devtools.iceberg_rest.server import iceberg_rest_server
-from devtools.s3 import S3Server, s3_client
+from devtools.s3 import S3Server
 from sink_job.api.enums import TablePartitioning
+from sink_job.ledger.store import Ledger
+from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.partitions.object_paths import PathLayout
 from sink_job.tables.plan import LedgerView
 from sink_job.tables.registration import Registration, TopicTable
@@ -52,9 +56,10 @@ for name in NAMES:
 @pytest.fixture(scope="module")
 def rest(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of Iceberg's REST server, for all tests of this file."""
-    s3_client(s3.endpoint).create_bucket(Bucket="partitions-lake")
+    bucket = f"lake-{uuid4().hex[:12]}"
+    s3.client().create_bucket(Bucket=bucket)
     folder: Path = tmp_path_factory.mktemp("rest")
-    with iceberg_rest_server(folder, s3.endpoint, "s3://partitions-lake/tables") as url:
+    with iceberg_rest_server(folder, s3.endpoint, f"s3://{bucket}/tables") as url:
         yield url
 
 
@@ -217,3 +222,21 @@ def test_a_new_table_can_have_its_objects_on_a_branch_alone(lake: LakeFixture) -
         assert lake.register("--from-beginning") == 0
         assert lake.verify_command() == 0
     assert read(lake, 'result = connection.execute("select count(*) from t").fetchone()') == [0]
+
+
+def test_registrations_at_once_add_a_spec_and_each_object_once(lake: LakeFixture) -> None:
+    s3, name, root = lake.sink.s3, lake.name.replace("{topic}", "log"), "topics/_s3sink/default.log/"
+    for records, partitioner in ((20, {"type": "Field", "fields": ["region"]}), (60, BY_REGION_AND_TIME)):
+        lake.sections["partitioner"] = partitioner
+        lake.run_log(replace(LOG, records=records))
+        view, objects = read_ledger(Ledger(s3, root, "register"), "default.log")
+        target = TopicTable(
+            name, "log", objects["log"], view, ("topics/",), lambda seconds: None, partitioning=TablePartitioning.PATH
+        )
+        threads = [Thread(target=Registration(s3, root, lake.catalog, target).run, args=[BEGIN]) for _ in range(3)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert filtered(lake, "region") == by(("region", str(LOG.region(n)), n) for n in range(60))
+    assert lake.verify_command() == 0
