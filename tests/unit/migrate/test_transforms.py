@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sink_job.api.parser import load_sink
 from sink_job.migrate.conversion import convert
 from sink_job.migrate.findings import Configuration, Conversion, Severity
 from sink_job.migrate.transforms import converted, predicate
@@ -233,3 +234,10 @@ def test_values_with_the_schema_of_a_registry_keep_their_transforms(name: str) -
     assert "{type: Timestamp, timestampType: Date, field: at}" in text
     assert "{type: Unwrap, deletes: Tombstone}" in text
     assert ("unknownFields: Drop # JsonSchemaConverter drops what the schema lacks" in text) == name.startswith("json")
+
+
+def test_the_schema_of_transformed_json_is_inferred_for_parquet() -> None:
+    parquet = "io.confluent.connect.s3.format.parquet.ParquetFormat"
+    found = conversion({"format.class": parquet, "transforms": "a", "transforms.a.type": f"{KAFKA}Flatten$Value"})
+    spec = load_sink("\n".join(found.lines)).spec
+    assert (spec.format.inference, [each.type for each in spec.transforms]) == ("Once", ["Flatten"])
