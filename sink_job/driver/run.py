@@ -65,6 +65,7 @@ from sink_job.spark.executor_log import ExecutorLog, failure_limit
 from sink_job.spark.executor_scaling import ExecutorScaler
 from sink_job.spark.login_jars import kafka_jars
 from sink_job.spark.session import Gateway, Session, session
+from sink_job.tables.catalog.access import CatalogSecrets
 from sink_job.tables.registering import check_installed, registering
 
 KAFKA_TIMEOUT_MS = 50_000
@@ -221,7 +222,8 @@ class _Run:
         if not self.signals.begin():
             return
         stack.enter_context(self._console())
-        with registering(self.sink, self.connections.s3, s3, self.progress, _clock, SECRETS) as registrar:
+        secrets = CatalogSecrets(self.options.secret_dirs, SECRETS.hide)
+        with registering(self.sink, self.connections.s3, s3, self.progress, _clock, SECRETS, secrets) as registrar:
             coordinator.run()
             if registrar is not None and self.options.goal.ends and not self.signals.requested:
                 registrar.finish()

@@ -75,7 +75,19 @@ def secrets_of(sink: Sink, directories: Mapping[str, Path], environ: Mapping[str
     registry = sink.spec.format.registry
     if registry is not None and registry.credentials is not None:
         found += [_text(directories, registry.credentials.secret, key) for key in (*_REGISTRY, *_AWS)]
+    for table in sink.spec.tables:
+        if table.catalog.credentials is not None:
+            found += _of_catalog(directories, table.catalog.credentials.secret)
     return [text for text in found if text]
+
+
+def _of_catalog(directories: Mapping[str, Path], secret: str) -> Iterator[str]:
+    """The secrets of a catalog, also as the header of a login."""
+    for key in (*_REGISTRY, *_AWS):
+        yield _text(directories, secret, key)
+    password = _text(directories, secret, "password")
+    if password:
+        yield b64encode(f"{_text(directories, secret, 'username')}:{password}".encode()).decode()
 
 
 def _of_proxy(user: str, password: str) -> Iterator[str]:

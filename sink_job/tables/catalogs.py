@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+import requests
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -25,8 +25,10 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.types import LongType, NestedField
 
 from sink_job.api.enums import CatalogType
-from sink_job.api.errors import AccessDenied, SinkError, TransientError
+from sink_job.api.errors import AccessDenied, ConfigurationError, SinkError, TransientError
 from sink_job.api.sections.tables_section import CatalogSpec
+from sink_job.tables.catalog.access import SECTION, CatalogAccess
+from sink_job.tables.catalog.rest import SinkRestCatalog
 from sink_job.tables.file_io import ClientOf, file_properties
 
 CATALOG_NAME: Final = "default"
@@ -106,6 +108,8 @@ class IcebergCatalog:
             raise CommitRejected(str(error)) from error
         except (ForbiddenError, UnauthorizedError) as error:
             raise self._failure(error) from error
+        except ConfigurationError:  # of the login or the store: the commit was not sent
+            raise
         except Exception as error:
             raise CommitUnknown(f"{type(error).__name__}: {error}") from error
 
@@ -118,14 +122,34 @@ class IcebergCatalog:
         return TransientError(text)
 
 
-def open_catalog(spec: CatalogSpec, client_of: ClientOf) -> IcebergCatalog:
-    """The catalog of a manifest. `client_of` reads and writes the metadata of its tables. Raises TransientError."""
+def open_catalog(spec: CatalogSpec, client_of: ClientOf, access: CatalogAccess | None = None) -> IcebergCatalog:
+    """The catalog of a manifest. `client_of` reads and writes the metadata of its tables, `access` is how the catalog
+    is reached. Raises ConfigurationError and TransientError."""
     properties = {"uri": spec.uri, **file_properties(client_of)}
     if spec.warehouse is not None:
         properties["warehouse"] = spec.warehouse
     label = f"{spec.type} at {spec.uri}"
     try:
-        found = (SqlCatalog if spec.type is CatalogType.SQL else RestCatalog)(CATALOG_NAME, **properties)
+        return IcebergCatalog(_opened(spec, properties, access or CatalogAccess()), label)
+    except SinkError:
+        raise
+    except (ForbiddenError, UnauthorizedError) as error:
+        raise AccessDenied(f"the catalog {label} does not allow the request: {error}{_advice(spec)}") from error
+    except requests.exceptions.SSLError as error:
+        raise ConfigurationError(
+            f"the certificate of the catalog {label} is not trusted: set its certificate authority in "
+            f"{SECTION}.caSecret ({error})"
+        ) from error
     except Exception as error:
         raise TransientError(f"the catalog {label} cannot be opened: {type(error).__name__}: {error}") from error
-    return IcebergCatalog(found, label)
+
+
+def _opened(spec: CatalogSpec, properties: Mapping[str, str], access: CatalogAccess) -> Catalog:
+    if spec.type is CatalogType.SQL:
+        return SqlCatalog(CATALOG_NAME, **properties)
+    return SinkRestCatalog(CATALOG_NAME, access, properties)
+
+
+def _advice(spec: CatalogSpec) -> str:
+    where = f"{SECTION}.credentials"
+    return f". Set {where}" if spec.credentials is None else f". Fix the Secret of {where}, or the grants of its client"

@@ -11,6 +11,7 @@ from sink_job.api.errors import ConfigurationError
 from sink_job.api.spec import Sink
 from sink_job.coordinator.progress import Progress
 from sink_job.s3 import S3Client, S3Settings
+from sink_job.tables.catalog.access import CatalogSecrets
 
 if TYPE_CHECKING:
     from sink_job.tables.registrar import Registrar
@@ -31,10 +32,12 @@ def registering(
     progress: Progress,
     clock: Callable[[], int],
     redact: Callable[[str], str],
+    secrets: CatalogSecrets | None = None,
 ) -> AbstractContextManager[Registrar | None]:
-    """Registers the tables of the sink while the context is active, see `Registrar`. Nothing for a sink without any."""
+    """Registers the tables of the sink while the context is active, see `Registrar`. Nothing for a sink without any.
+    `secrets` are those of the catalogs."""
     if not sink.spec.tables:
         return nullcontext()
     from sink_job.tables.registrar import Registrar
 
-    return Registrar(sink, settings, s3, progress, clock=clock, redact=redact)
+    return Registrar(sink, settings, s3, progress, clock=clock, redact=redact, secrets=secrets)

@@ -19,6 +19,7 @@ from sink_job.api.report import Failure, TableReport, TableSums
 from sink_job.api.sections.tables_section import TableSpec
 from sink_job.api.spec import Sink
 from sink_job.s3 import S3Client, S3Settings
+from sink_job.tables.catalog.access import CatalogSecrets
 from sink_job.tables.catalogs import TableCatalog
 from sink_job.tables.memory import StoredMemory
 from sink_job.tables.names import table_names
@@ -72,7 +73,7 @@ class _Schedule:
 
 class Registrar:
     """Registers the tables of a sink while the context is active. `clock` returns ms since 1970-01-01 UTC, `redact`
-    removes secrets from a text."""
+    removes secrets from a text, `secrets` are those of the catalogs."""
 
     def __init__(
         self,
@@ -83,6 +84,7 @@ class Registrar:
         *,
         clock: Callable[[], int],
         redact: Callable[[str], str],
+        secrets: CatalogSecrets | None = None,
         tick_s: float = TICK_S,
     ) -> None:
         self._sink = sink
@@ -91,6 +93,7 @@ class Registrar:
         self._progress = progress
         self._clock = clock
         self._redact = redact
+        self._secrets = secrets
         self._tick_s = tick_s
         self._schedules = [_Schedule(spec) for spec in sink.spec.tables]
         self._stop = threading.Event()
@@ -139,7 +142,7 @@ class Registrar:
 
     def _register(self, due: Sequence[_Schedule], published: Mapping[str, int]) -> None:
         try:
-            tables = read_tables(self._sink, self._settings, self._s3)
+            tables = read_tables(self._sink, self._settings, self._s3, self._secrets)
         except Exception as error:
             for each in due:
                 self._later(each)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.sections.tables_section import TableSpec
@@ -13,6 +12,7 @@ from sink_job.ledger.first_claim.ledger_place import ledger_root
 from sink_job.ledger.state import ClosedObject
 from sink_job.ledger.store import Ledger
 from sink_job.s3 import S3Client, S3Settings
+from sink_job.tables.catalog.access import CatalogAccess, CatalogSecrets
 from sink_job.tables.catalogs import TableCatalog, open_catalog
 from sink_job.tables.file_io import clients_like
 from sink_job.tables.ledger_reader import read_ledger
@@ -23,13 +23,15 @@ from sink_job.tables.registration import TopicTable
 
 @dataclass(frozen=True)
 class SinkTables:
-    """A sink with tables. `view` and `objects` (by topic) are those of the ledger when it was opened."""
+    """A sink with tables. `view` and `objects` (by topic) are those of the ledger when it was opened, `secrets` are
+    those of the catalogs."""
 
     sink: Sink
     settings: S3Settings
     s3: S3Client
     view: LedgerView
     objects: Mapping[str, Sequence[ClosedObject]]
+    secrets: CatalogSecrets = field(default_factory=CatalogSecrets)
 
     @property
     def root(self) -> str:
@@ -77,21 +79,22 @@ class SinkTables:
 
     def catalog(self, spec: TableSpec) -> TableCatalog:
         """Opens the catalog of these tables. Raises ConfigurationError and TransientError."""
-        return open_catalog(spec.catalog, clients_like(self.settings))
+        access = CatalogAccess.of(spec.catalog, self.secrets, self.settings)
+        return open_catalog(spec.catalog, clients_like(self.settings), access)
 
 
-def open_tables(sink: Sink, secrets: Mapping[str, Path], *, reads_only: bool = False) -> SinkTables:
+def open_tables(sink: Sink, secrets: CatalogSecrets, *, reads_only: bool = False) -> SinkTables:
     """Connects to the bucket and reads the ledger. Raises ConfigurationError and the errors of the store."""
     from sink_job.s3 import connect  # here, as in other commands: tests replace it
 
-    settings = S3Settings.of(sink.spec, secrets, reads_only=reads_only)
+    settings = S3Settings.of(sink.spec, secrets.directories, reads_only=reads_only)
     s3 = connect(settings)
     s3.check_access()
-    return read_tables(sink, settings, s3)
+    return read_tables(sink, settings, s3, secrets)
 
 
-def read_tables(sink: Sink, settings: S3Settings, s3: S3Client) -> SinkTables:
+def read_tables(sink: Sink, settings: S3Settings, s3: S3Client, secrets: CatalogSecrets | None = None) -> SinkTables:
     """Reads the ledger. Raises ConfigurationError and the errors of the store."""
     ledger = Ledger(s3, ledger_root(s3, sink.spec.s3.topics_dir, sink.sink_id), "register")
     view, objects = read_ledger(ledger, sink.sink_id)
-    return SinkTables(sink, settings, s3, view, objects)
+    return SinkTables(sink, settings, s3, view, objects, secrets or CatalogSecrets())

@@ -5,25 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 import pytest
 
+from devtools.certificates import self_signed
 from devtools.iceberg_rest.server import iceberg_rest_server
 from devtools.s3 import S3Server
 from sink_job.api.errors import TableRolledBack, TransientError
+from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.ledger.store import Ledger
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.plan import Request
 from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
+from tests.support.catalog_front import (
+    BASIC,
+    CLIENT,
+    CLIENT_SECRET,
+    PASSWORD,
+    TOKEN,
+    USER,
+    catalog_front,
+    login_folder,
+)
 from tests.support.lake import VALUES, LakeFixture, expected
 from tests.support.sink_fixture import SinkFixture
 from tests.support.table_sink import BEGIN, FaultyCatalog
 
 pytestmark = pytest.mark.data
 
+_SECRETS: Final = {
+    "credentials": SecretRef(secret="login"),
+    "ca_secret": SecretKey(secret="ca", key="tls.crt"),
+}
 ROOT = "topics/_s3sink/default.log/"
 
 
@@ -134,3 +150,34 @@ def test_a_rolled_back_table_stops_and_a_delayed_commit_on_it_has_no_effect(tabl
     with pytest.raises(TableRolledBack):
         table.register(Request())
     assert table.rows() == records(25)
+
+
+@pytest.mark.parametrize("kind", ["token", "user", "oauth"])
+def test_a_catalog_with_a_login_and_lost_replies_gets_each_record_once_and_its_secrets_are_nowhere(
+    sink_fixture: SinkFixture, rest: str, tmp_path: Path, kind: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    keys = {
+        "token": {"token": TOKEN},
+        "user": {"username": USER, "password": PASSWORD},
+        "oauth": {"clientId": CLIENT, "clientSecret": CLIENT_SECRET},
+    }[kind]
+    folder, certificate = login_folder(tmp_path / "login", **keys), self_signed(tmp_path)
+    name = f"lake.t{uuid4().hex[:12]}"
+    lake = LakeFixture(sink_fixture, rest)
+    lake.run(25, (2,))
+    with catalog_front(certificate, rest) as front:
+        lake.spec = lake.spec.model_copy(update={"uri": front.url, **_SECRETS})
+        given = ("--secret", f"login={folder}", "--secret", f"ca={tmp_path}", "--debug")
+        front.loses = 1
+        assert lake.register("--from-beginning", *given, name=name) == 0
+        lake.run(45, (2,))
+        front.loses = 1
+        assert lake.register(*given, name=name) == 0
+        front.accepted.clear()
+        front.refuses = 401
+        assert lake.register(*given, name=name) == 7
+    assert lake.read(VALUES, name) == records(45)
+    found = "".join(capfd.readouterr())
+    assert "AccessDenied" in found or "InvalidCredentials" in found
+    for secret in (TOKEN, PASSWORD, BASIC, CLIENT_SECRET, *(f"issued-token-{n}" for n in range(9))):
+        assert secret not in found

@@ -63,7 +63,7 @@ class LakeFixture:
         return self._command("verify", self.name, "--table")
 
     def _command(self, command: str, name: str, *arguments: str) -> int:
-        table = {"catalog": self.spec.model_dump(exclude_none=True), "name": name, **self.options}
+        table = {"catalog": self.spec.model_dump(exclude_none=True, by_alias=True), "name": name, **self.options}
         spec = {**self.sections, "tables": [table]}
         document = json.loads(manifest(self.sink.bucket, self.sink.endpoint, **self.given, spec=spec))
         document["spec"]["s3"]["credentials"] = {"secret": "s3"}

@@ -353,12 +353,14 @@ def secret_names(sink: Sink) -> Sequence[str]:
     registry, login = sink.spec.format.registry, sink.spec.kafka.login
     refs = [] if registry is None else [registry.credentials, registry.ca_secret, registry.client_secret]
     refs += [] if login is None else [login.credentials, login.ca_secret, login.token_ca_secret]
+    for table in sink.spec.tables:
+        refs += [table.catalog.credentials, table.catalog.ca_secret]
     return sorted({*executor_secret_names(sink), *(ref.secret for ref in refs if ref is not None)})
 
 
 def executor_secret_names(sink: Sink) -> Sequence[str]:
-    """The names of the Secrets that executors need, sorted: only the driver connects to a schema registry, and
-    executors get the properties of a Kafka login from it."""
+    """The names of the Secrets that executors need, sorted: only the driver connects to a schema registry and to
+    catalogs, and executors get the properties of a Kafka login from it."""
     spec = sink.spec
     found = [each.secret for each in spec.kafka.property_secrets]
     refs = [spec.s3.credentials, spec.s3.ca_secret, None if spec.s3.proxy is None else spec.s3.proxy.credentials]

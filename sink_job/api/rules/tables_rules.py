@@ -52,6 +52,9 @@ def _hidden(spec: Spec, here: Path) -> Iterator[FieldError]:
 
 def _catalog(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
     uri: Path = (*here, "uri")
+    for name, is_set in (("credentials", spec.credentials is not None), ("caSecret", spec.ca_secret is not None)):
+        if is_set and spec.type is CatalogType.SQL:
+            yield FieldError((*here, name), f"has no effect with the type {spec.type}: remove it", ((*here, "type"),))
     if spec.type is CatalogType.SQL:
         if not spec.uri.startswith("sqlite:///"):
             yield FieldError(uri, f"is not for the type {spec.type}: use sqlite:/// and the path of a file")

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import CatalogType, TablePartitioning
 from sink_job.api.field_types import TextValidator
+from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.api.units.quantities import DAY, MINUTE, SECOND, Duration
 
 MAX_TABLES: Final = 10
@@ -64,13 +65,19 @@ class CatalogSpec(SpecModel):
     """A catalog of Apache Iceberg."""
 
     type: Annotated[CatalogType, description(example="Rest")]
-    """Kind of the catalog. Rest: Iceberg's REST protocol, without a login. Sql: a SQLite database, for one machine; the
-    name of the catalog in it is default."""
+    """Kind of the catalog. Rest: Iceberg's REST protocol. Sql: a SQLite database, for one machine; the name of the
+    catalog in it is default."""
     uri: Annotated[CatalogUri, description(example="https://catalog.example.com")]
     """URI of the catalog: http:// or https:// for Rest, sqlite:/// and the path of the file for Sql."""
     warehouse: Annotated[Warehouse | None, description(example="s3://lake/warehouse")] = None
     """Location of new tables: for Sql a folder in a bucket, outside of topicsDir; for Rest what the catalog calls its
     warehouse. Required by Sql."""
+    credentials: Annotated[SecretRef | None, description(example={"secret": "catalog-login"})] = None
+    """Secret with token (bearer token), or with clientId and clientSecret (OAuth client credentials), optionally
+    tokenUrl and scope, or with username and password; for type Rest. Default of tokenUrl: that of the catalog. Default:
+    no login."""
+    ca_secret: Annotated[SecretKey | None, description(example={"secret": "catalog-ca", "key": "ca.crt"})] = None
+    """CA certificates (PEM) to verify the certificate of the catalog and of the token endpoint; for type Rest."""
 
 
 class TableSpec(SpecModel):

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sink_job.api.errors import DataLoss, InvalidSpec, ObjectConflict
+from sink_job.driver.secret_registry import SECRETS
 from sink_job.tables.auditor import verify_table
+from sink_job.tables.catalog.access import CatalogSecrets
 from sink_job.tables.sink_tables import open_tables
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ def run(args: argparse.Namespace, sink: Sink, secrets: Mapping[str, Path]) -> in
     """Prints the results; returns 0, 5 if a table lacks records, or 6 for other findings."""
     if not sink.spec.tables:
         raise InvalidSpec(["spec.tables is missing: it names the catalog and the tables"])
-    opened = open_tables(sink, secrets, reads_only=True)
+    opened = open_tables(sink, CatalogSecrets(secrets, SECRETS.hide), reads_only=True)
     found: dict[str, TableAudit] = {}
     for catalog, name, topic in opened.tables(()):
         branch = opened.target(name, topic, time.sleep).branch

@@ -105,10 +105,12 @@ def _registered(
     sink: Sink, secrets: Mapping[str, Path], request: Request, args: argparse.Namespace
 ) -> Iterator[tuple[RegistrationOutcome, SinkError | None]]:
     """The outcome of each table, and its error."""
+    from sink_job.driver.secret_registry import SECRETS
+    from sink_job.tables.catalog.access import CatalogSecrets
     from sink_job.tables.registration import Registration, RegistrationOutcome
     from sink_job.tables.sink_tables import open_tables
 
-    opened = open_tables(sink, secrets)
+    opened = open_tables(sink, CatalogSecrets(secrets, SECRETS.hide))
     for catalog, name, topic in opened.tables(args.tables):
         target = opened.target(name, topic, time.sleep)
         try:

@@ -220,3 +220,12 @@ def test_the_keys_of_the_ledgers_bucket_are_mounted_in_drivers_and_executors() -
     found = accepted({"spec.s3.ledger": {"bucket": "ledgers", "credentials": {"secret": "ledger-keys"}}})
     assert "ledger-keys" in executor_secret_names(found)
     assert "ledger-keys" in secret_names(found)
+
+
+def test_the_login_of_a_catalog_is_mounted_in_the_driver_alone() -> None:
+    secrets = {"credentials": {"secret": "catalog-login"}, "caSecret": {"secret": "catalog-ca", "key": "ca.crt"}}
+    catalog = {"type": "Rest", "uri": "https://catalog.example.com", **secrets}
+    table = {"name": "lake.{topic}", "catalog": catalog}
+    found = accepted({"spec.format": {"converter": "ConnectJson", "output": "Parquet"}, "spec.tables": [table]})
+    assert {"catalog-login", "catalog-ca"} <= set(secret_names(found))
+    assert not {"catalog-login", "catalog-ca"} & set(executor_secret_names(found))

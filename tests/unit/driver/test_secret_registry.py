@@ -16,7 +16,7 @@ from tests.support.login_proxy import PASSWORD, USER, login_secret
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
-def sink_with(kafka: str, s3: str = "", converter: str = "converter: Json") -> Sink:
+def sink_with(kafka: str, s3: str = "", converter: str = "converter: Json", tables: str = "[]") -> Sink:
     return load_sink(f"""
 apiVersion: s3sink.io/v1alpha1
 kind: S3Sink
@@ -26,6 +26,7 @@ spec:
   rotation: {{flushSize: 100}}
   format: {{{converter}}}
   s3: {{bucket: archive, {s3}}}
+  tables: {tables}
 """)
 
 
@@ -89,6 +90,15 @@ def test_the_credentials_of_a_registry_are_redacted_and_the_user_is_not(tmp_path
     registry = "registry: {url: ['https://registry'], credentials: {secret: login}}"
     sink = sink_with("", converter=f"converter: Avro, {registry}")
     assert secrets_of(sink, {"login": tmp_path}, {}) == ["of-the-reader", "bearer"]
+
+
+def test_the_login_of_a_catalog_is_redacted_also_as_a_header(tmp_path: Path) -> None:
+    for key, value in (("username", "reader"), ("password", "of-the-reader"), ("clientSecret", "of-the-client")):
+        (tmp_path / key).write_text(value)
+    table = "{name: lake.flights, catalog: {type: Rest, uri: 'https://c', credentials: {secret: login}}}"
+    converter = "converter: ConnectJson, output: Parquet"
+    found = secrets_of(sink_with("", converter=converter, tables=f"[{table}]"), {"login": tmp_path}, {})
+    assert found == ["of-the-reader", "of-the-client", base64.b64encode(b"reader:of-the-reader").decode()]
 
 
 def test_the_keys_of_a_registry_of_aws_glue_are_redacted(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sink_job.api.errors import InvalidSpec
+from sink_job.tables.catalog.access import CatalogSecrets
 from sink_job.tables.sink_tables import open_tables
 from tests.support.registered_sink import RegisteredSink
 
@@ -12,7 +13,7 @@ from tests.support.registered_sink import RegisteredSink
 def test_each_name_has_a_table_of_each_topic(registered_sink: RegisteredSink) -> None:
     registered_sink.describe("one.{topic}", "other.{topic}")
     registered_sink.write(25)
-    opened = open_tables(registered_sink.fixture.sink, {})
+    opened = open_tables(registered_sink.fixture.sink, CatalogSecrets())
     assert [(name, topic) for _, name, topic in opened.tables(())] == [("one.log", "log"), ("other.log", "log")]
     assert [name for _, name, _ in opened.tables(["other.log"])] == ["other.log"]
     with pytest.raises(InvalidSpec, match=r"Its tables: one\.log, other\.log"):
@@ -21,7 +22,7 @@ def test_each_name_has_a_table_of_each_topic(registered_sink: RegisteredSink) ->
 
 def test_the_prefixes_are_those_of_all_keys(registered_sink: RegisteredSink) -> None:
     registered_sink.write(25)
-    opened = open_tables(registered_sink.fixture.sink, {})
+    opened = open_tables(registered_sink.fixture.sink, CatalogSecrets())
     assert opened.prefixes == ["topics/"]
     assert opened.root.startswith("topics/_s3sink/")
 
@@ -29,7 +30,7 @@ def test_the_prefixes_are_those_of_all_keys(registered_sink: RegisteredSink) -> 
 def test_a_target_has_the_options_of_its_entry(registered_sink: RegisteredSink) -> None:
     registered_sink.describe("one.{topic}", "other.log")
     registered_sink.write(25)
-    opened = open_tables(registered_sink.fixture.sink, {})
+    opened = open_tables(registered_sink.fixture.sink, CatalogSecrets())
     target = opened.target("other.log", "log", lambda seconds: None)
     assert (target.name, target.partitioning, target.branch) == ("other.log", "Path", "main")
     assert len(target.objects) == 3
@@ -38,6 +39,6 @@ def test_a_target_has_the_options_of_its_entry(registered_sink: RegisteredSink) 
 def test_two_entries_with_one_table_are_rejected(registered_sink: RegisteredSink) -> None:
     registered_sink.describe("one.{topic}", "one.log")
     registered_sink.write(25)
-    opened = open_tables(registered_sink.fixture.sink, {})
+    opened = open_tables(registered_sink.fixture.sink, CatalogSecrets())
     with pytest.raises(InvalidSpec, match=r"2 entries have the table one\.log"):
         opened.target("one.log", "log", lambda seconds: None)

@@ -10,6 +10,7 @@ HERE = "spec.tables"
 PARQUET: dict[str, object] = {"spec.format": {"converter": "ConnectJson", "output": "Parquet"}}
 SQL = {"type": "Sql", "uri": "sqlite:////data/catalog.db", "warehouse": "s3://lake/tables"}
 REST = {"type": "Rest", "uri": "https://catalog.example.com"}
+LOGIN = {**REST, "credentials": {"secret": "login"}, "caSecret": {"secret": "ca", "key": "ca.crt"}}
 TOPICS: dict[str, object] = {"spec.kafka.topics": ["a", "b"]}
 
 
@@ -17,7 +18,7 @@ def tables(*catalogs: object, name: str = "lake.{topic}") -> dict[str, object]:
     return {HERE: [{"catalog": each, "name": name} for each in catalogs]}
 
 
-@pytest.mark.parametrize("catalog", [SQL, REST, {**REST, "uri": "http://127.0.0.1:8181", "warehouse": "lake"}])
+@pytest.mark.parametrize("catalog", [SQL, REST, {**REST, "uri": "http://127.0.0.1:8181", "warehouse": "lake"}, LOGIN])
 def test_a_table_of_each_topic_is_accepted(catalog: object) -> None:
     assert len(accepted(PARQUET, TOPICS, tables(catalog)).spec.tables) == 1
 
@@ -76,6 +77,8 @@ def test_other_names_of_branches_are_rejected(branch: str) -> None:
         ({**WITHOUT, **tables(REST, name="lake.a")}, "[0].name: lake.a has no {topic}: each topic of the sink needs a"),
         (tables({"type": "Sql", "uri": SQL["uri"]}), "[0].catalog.warehouse: is missing: the type Sql needs it"),
         (tables({**SQL, "warehouse": "/data"}), "[0].catalog.warehouse: is not in a bucket: use s3://bucket/folder"),
+        (tables({**SQL, "credentials": {"secret": "a"}}), "[0].catalog.credentials: has no effect with the type Sql"),
+        (tables({**SQL, "caSecret": {"secret": "a", "key": "b"}}), "[0].catalog.caSecret: has no effect with the type"),
         (tables({**SQL, "uri": "https://c"}), "[0].catalog.uri: is not for the type Sql: use sqlite:///"),
         (tables({**REST, "uri": "sqlite:///a"}), "[0].catalog.uri: is not for the type Rest: use https://host"),
         (tables({**REST, "uri": "http://c"}), "[0].catalog.uri: is not encrypted: use https://, or http:// on this"),

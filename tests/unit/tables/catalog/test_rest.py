@@ -1,0 +1,116 @@
+"""The connections of a REST catalog: login, certificate authorities, proxy, and no second request."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devtools.certificates import Certificate, self_signed
+from sink_job.api.enums import CatalogType
+from sink_job.api.errors import AccessDenied, ConfigurationError, TransientError
+from sink_job.api.sections.secret_refs import SecretRef
+from sink_job.api.sections.tables_section import CatalogSpec
+from sink_job.s3.proxy import ProxySettings
+from sink_job.tables.catalog.access import CatalogAccess
+from sink_job.tables.catalogs import IcebergCatalog, open_catalog
+from tests.support.catalog_front import CLIENT, CLIENT_SECRET, TOKEN, CatalogFront, catalog_front, login_folder
+from tests.support.login_proxy import login_proxy, login_secret
+from tests.support.memory_s3 import MemoryS3
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return self_signed(tmp_path_factory.mktemp("certificate"))
+
+
+def opened(front: CatalogFront, access: CatalogAccess) -> IcebergCatalog:
+    client: Any = MemoryS3()
+    credentials = None if access.credentials_dir is None else SecretRef(secret="login")
+    spec = CatalogSpec(type=CatalogType.REST, uri=front.url, credentials=credentials)
+    return open_catalog(spec, lambda bucket: client, access)
+
+
+def test_every_request_has_the_login_and_trusts_the_authority_of_the_manifest(
+    certificate: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "other.crt"))
+    folder = login_folder(tmp_path / "login", clientId=CLIENT, clientSecret=CLIENT_SECRET)
+    with catalog_front(certificate) as front:
+        access = CatalogAccess(credentials_dir=folder, ca_file=certificate.certificate)
+        assert opened(front, access).load("lake.log") is None
+    assert front.requests == [
+        "POST /v1/oauth/tokens",
+        "GET /v1/config",
+        "GET /v1/namespaces/lake/tables/log",
+    ]
+
+
+def test_a_certificate_of_another_authority_is_a_configuration_error(certificate: Certificate) -> None:
+    with (
+        catalog_front(certificate) as front,
+        pytest.raises(ConfigurationError, match=r"is not trusted: set its certificate authority in spec\.tables"),
+    ):
+        opened(front, CatalogAccess())
+
+
+@pytest.mark.parametrize(
+    ("keys", "advice"), [({}, r"Set spec\.tables\.catalog\.credentials"), ({"token": "wrong"}, "Fix the Secret")]
+)
+def test_a_rejected_login_names_the_secret(keys: dict[str, str], advice: str, tmp_path: Path) -> None:
+    folder = login_folder(tmp_path / "login", **keys) if keys else None
+    with catalog_front() as front, pytest.raises(AccessDenied, match=advice):
+        opened(front, CatalogAccess(credentials_dir=folder))
+
+
+def test_a_token_that_ended_early_is_fetched_again(tmp_path: Path) -> None:
+    folder = login_folder(tmp_path / "login", clientId=CLIENT, clientSecret=CLIENT_SECRET)
+    with catalog_front() as front:
+        catalog = opened(front, CatalogAccess(credentials_dir=folder))
+        front.accepted.clear()
+        assert catalog.load("lake.log") is None
+    assert len(front.forms) == 2
+
+
+def test_requests_use_the_proxy_of_the_sink_with_its_login(tmp_path: Path, certificate: Certificate) -> None:
+    folder = login_folder(tmp_path / "login", token=TOKEN)
+    with login_proxy() as proxy, catalog_front(certificate) as front:
+        settings = ProxySettings(url=proxy.url, credentials_dir=login_secret(tmp_path / "proxy"))
+        access = CatalogAccess(credentials_dir=folder, ca_file=certificate.certificate, proxy=settings)
+        opened(front, access)
+    assert [each.split()[0] for each in proxy.hosts] == ["CONNECT"]
+
+
+def test_hosts_without_the_proxy_do_not_use_that_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    settings = ProxySettings(url="http://127.0.0.1:9", no_proxy=("127.0.0.0/8",))
+    with catalog_front() as front:
+        opened(front, CatalogAccess(credentials_dir=login_folder(tmp_path / "login", token=TOKEN), proxy=settings))
+    assert front.requests == ["GET /v1/config"]
+
+
+def test_a_request_is_not_sent_again_after_a_lost_reply(tmp_path: Path) -> None:
+    with catalog_front() as front:
+        front.accepted.add("")
+        catalog = opened(front, CatalogAccess(timeout_s=10))
+        front.requests.clear()
+        front.loses = 9
+        session = catalog._catalog._session  # type: ignore[attr-defined]
+        with pytest.raises(Exception, match="without response"):
+            session.post(f"{front.url}/v1/namespaces/lake/tables/log", json={})
+    assert len(front.requests) == 1
+
+
+def test_a_catalog_that_does_not_answer_in_time_is_a_transient_error() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        front = CatalogFront(url=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(TransientError, match="Read timed out"):
+            opened(front, CatalogAccess(timeout_s=0.2))
