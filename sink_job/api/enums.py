@@ -333,4 +333,5 @@ class TablePartitioning(StrEnum):
 
 class CatalogType(StrEnum):
     REST = "Rest"
+    GLUE = "Glue"
     SQL = "Sql"

@@ -6,7 +6,7 @@ A commit is sent once. Its outcome is one of three: done, `CommitRejected` (the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import requests
@@ -67,10 +67,13 @@ class TableCatalog(Protocol):
 class IcebergCatalog:
     """A catalog of PyIceberg."""
 
-    def __init__(self, catalog: Catalog, label: str) -> None:
-        """`label` names the catalog in messages."""
+    def __init__(
+        self, catalog: Catalog, label: str, known: Callable[[Exception], SinkError | None] = lambda error: None
+    ) -> None:
+        """`label` names the catalog in messages, `known` is what an error of its client means."""
         self._catalog = catalog
         self._label = label
+        self._known = known
 
     def load(self, name: str) -> Table | None:
         try:
@@ -111,12 +114,18 @@ class IcebergCatalog:
         except ConfigurationError:  # of the login or the store: the commit was not sent
             raise
         except Exception as error:
+            known = self._known(error)
+            if isinstance(known, ConfigurationError):
+                raise self._failure(error) from error
             raise CommitUnknown(f"{type(error).__name__}: {error}") from error
 
     def _failure(self, error: Exception) -> SinkError:
         if isinstance(error, SinkError):  # of the store of the table's metadata
             return error
         text = f"the catalog {self._label} has not answered: {type(error).__name__}: {error}"
+        known = self._known(error)
+        if known is not None:
+            return type(known)(f"the catalog {self._label}: {known}")
         if isinstance(error, (ForbiddenError, UnauthorizedError)):
             return AccessDenied(f"the catalog {self._label} does not allow the request: {error}")
         return TransientError(text)
@@ -125,12 +134,14 @@ class IcebergCatalog:
 def open_catalog(spec: CatalogSpec, client_of: ClientOf, access: CatalogAccess | None = None) -> IcebergCatalog:
     """The catalog of a manifest. `client_of` reads and writes the metadata of its tables, `access` is how the catalog
     is reached. Raises ConfigurationError and TransientError."""
-    properties = {"uri": spec.uri, **file_properties(client_of)}
+    properties = file_properties(client_of)
+    if spec.uri is not None:
+        properties["uri"] = spec.uri
     if spec.warehouse is not None:
         properties["warehouse"] = spec.warehouse
-    label = f"{spec.type} at {spec.uri}"
+    label = f"{spec.type} at {spec.uri or spec.region}"
     try:
-        return IcebergCatalog(_opened(spec, properties, access or CatalogAccess()), label)
+        return _opened(spec, properties, access or CatalogAccess(), label)
     except SinkError:
         raise
     except (ForbiddenError, UnauthorizedError) as error:
@@ -144,10 +155,14 @@ def open_catalog(spec: CatalogSpec, client_of: ClientOf, access: CatalogAccess |
         raise TransientError(f"the catalog {label} cannot be opened: {type(error).__name__}: {error}") from error
 
 
-def _opened(spec: CatalogSpec, properties: Mapping[str, str], access: CatalogAccess) -> Catalog:
+def _opened(spec: CatalogSpec, properties: Mapping[str, str], access: CatalogAccess, label: str) -> IcebergCatalog:
     if spec.type is CatalogType.SQL:
-        return SqlCatalog(CATALOG_NAME, **properties)
-    return SinkRestCatalog(CATALOG_NAME, access, properties)
+        return IcebergCatalog(SqlCatalog(CATALOG_NAME, **properties), label)
+    if spec.type is CatalogType.GLUE:
+        from sink_job.tables.catalog import glue  # only here: it loads boto3
+
+        return IcebergCatalog(glue.open_glue(CATALOG_NAME, spec, access, properties), label, glue.aws_error)
+    return IcebergCatalog(SinkRestCatalog(CATALOG_NAME, access, properties), label)
 
 
 def _advice(spec: CatalogSpec) -> str:

@@ -174,7 +174,7 @@ def test_a_catalog_with_a_login_and_lost_replies_gets_each_record_once_and_its_s
         front.loses = 1
         assert lake.register(*given, name=name) == 0
         front.accepted.clear()
-        front.refuses = 401
+        front.rejects = 401
         assert lake.register(*given, name=name) == 7
     assert lake.read(VALUES, name) == records(45)
     found = "".join(capfd.readouterr())

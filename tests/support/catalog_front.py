@@ -28,7 +28,7 @@ BASIC: Final = b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 class CatalogFront:
     """`target`: URL of the catalog. `accepted`: values of the header Authorization that it accepts. `forms`: the
     requests for tokens. `loses`: the number of commits whose reply is lost from now on. `requests`: as `METHOD path`.
-    `lifetime_s`: of tokens, `refuses`: the status of the token endpoint, 0: it issues tokens."""
+    `lifetime_s`: of tokens, `rejects`: the status of the token endpoint, 0: it issues tokens."""
 
     target: str | None = None
     url: str = ""
@@ -37,14 +37,14 @@ class CatalogFront:
     requests: list[str] = field(default_factory=list)
     loses: int = 0
     lifetime_s: int = 3600
-    refuses: int = 0
+    rejects: int = 0
 
     def token(self, body: bytes) -> tuple[int, bytes]:
         """The answer of the token endpoint."""
         form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
         self.forms.append(form)
-        if self.refuses or form.get("client_secret") != CLIENT_SECRET:
-            return self.refuses or 401, json.dumps({"error": "invalid_client", "about": form}).encode()
+        if self.rejects or form.get("client_secret") != CLIENT_SECRET:
+            return self.rejects or 401, json.dumps({"error": "invalid_client", "about": form}).encode()
         issued = f"issued-token-{len(self.forms)}"
         self.accepted.add(f"Bearer {issued}")
         return 200, json.dumps({"access_token": issued, "expires_in": self.lifetime_s}).encode()

@@ -12,7 +12,7 @@ from sink_job.api.enums import CatalogType
 from sink_job.api.sections.tables_section import CatalogSpec
 from sink_job.cli import main as cli
 from sink_job.coordinator.context import StopCondition
-from sink_job.tables.catalogs import open_catalog
+from sink_job.tables.catalogs import IcebergCatalog, open_catalog
 from sink_job.tables.file_io import clients_like
 from tests.support.sink_fixture import SinkFixture, manifest
 from tests.support.synthetic_log import SyntheticLog
@@ -26,17 +26,26 @@ VALUES: Final = "result = connection.execute('select \"offset\", kind, seats fro
 class LakeFixture:
     """A sink on a real S3 server, with tables in a catalog."""
 
-    def __init__(self, sink: SinkFixture, rest: str | None = None) -> None:
-        """`rest`: the URL of a REST catalog; None: a SQL catalog."""
+    def __init__(
+        self,
+        sink: SinkFixture,
+        rest: str | None = None,
+        *,
+        spec: CatalogSpec | None = None,
+        catalog: IcebergCatalog | None = None,
+    ) -> None:
+        """`rest`: the URL of a REST catalog; None: a SQL catalog, or that of `spec`, which is open as `catalog`."""
         self.sink = sink
-        if rest is None:
+        if spec is not None:
+            self.spec = spec
+        elif rest is None:
             bucket = f"{sink.bucket}-lake"
             s3_client(sink.endpoint).create_bucket(Bucket=bucket)
             uri = f"sqlite:///{sink.folder}/catalog.db"
             self.spec = CatalogSpec(type=CatalogType.SQL, uri=uri, warehouse=f"s3://{bucket}/tables")
         else:
             self.spec = CatalogSpec(type=CatalogType.REST, uri=rest)
-        self.catalog = open_catalog(self.spec, clients_like(sink.settings))
+        self.catalog = catalog or open_catalog(self.spec, clients_like(sink.settings))
         self.given: dict[str, Any] = {"flush_size": 10}
         self.sections: dict[str, Any] = {"format": FORMAT}
         self.options: dict[str, Any] = {}

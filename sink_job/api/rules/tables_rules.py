@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _TABLES: Final[Path] = ("spec", "tables")
 _OUTPUT: Final[Path] = ("spec", "format", "output")
 _TOPIC: Final = "{topic}"
+_GLUE_NAME: Final = re.compile(r"[a-z0-9_{}]+[.][a-z0-9_{}]+")
 
 
 def check_tables(spec: Spec) -> Iterator[FieldError]:
@@ -34,6 +36,9 @@ def check_tables(spec: Spec) -> Iterator[FieldError]:
             yield FieldError((*_TABLES, at, "name"), message, (topics, ("spec", "kafka", "topicsPattern")))
         if table.partitioning is TablePartitioning.HIDDEN:
             yield from _hidden(spec, (*_TABLES, at, "partitioning"))
+        if table.catalog.type is CatalogType.GLUE and not _GLUE_NAME.fullmatch(table.name):
+            message = "is not the name of a table in AWS Glue: use database.name in lower case"
+            yield FieldError((*_TABLES, at, "name"), message, ((*_TABLES, at, "catalog", "type"),))
         yield from _catalog(table.catalog, (*_TABLES, at, "catalog"))
 
 
@@ -51,18 +56,40 @@ def _hidden(spec: Spec, here: Path) -> Iterator[FieldError]:
 
 
 def _catalog(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
+    yield from _of_other_types(spec, here)
+    if spec.type is not CatalogType.REST:
+        yield from _warehouse(spec, here)
+    if spec.type is CatalogType.GLUE and spec.region is None:
+        text = "is missing: the type Glue needs it, for example eu-central-1"
+        yield FieldError((*here, "region"), text, ((*here, "type"),))
     uri: Path = (*here, "uri")
-    for name, is_set in (("credentials", spec.credentials is not None), ("caSecret", spec.ca_secret is not None)):
-        if is_set and spec.type is CatalogType.SQL:
-            yield FieldError((*here, name), f"has no effect with the type {spec.type}: remove it", ((*here, "type"),))
-    if spec.type is CatalogType.SQL:
+    if spec.uri is None:
+        if spec.type is not CatalogType.GLUE:
+            yield FieldError(uri, f"is missing: the type {spec.type} needs it", ((*here, "type"),))
+    elif spec.type is CatalogType.SQL:
         if not spec.uri.startswith("sqlite:///"):
             yield FieldError(uri, f"is not for the type {spec.type}: use sqlite:/// and the path of a file")
-        if spec.warehouse is None:
-            yield FieldError((*here, "warehouse"), f"is missing: the type {spec.type} needs it")
-        elif not spec.warehouse.startswith("s3://"):
-            yield FieldError((*here, "warehouse"), "is not in a bucket: use s3://bucket/folder", (uri,))
     elif not spec.uri.startswith(("https://", "http://")):
         yield FieldError(uri, f"is not for the type {spec.type}: use https://host")
     elif spec.uri.startswith("http://") and not is_loopback(spec.uri):
         yield FieldError(uri, "is not encrypted: use https://, or http:// on this machine")
+
+
+def _warehouse(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
+    if spec.warehouse is None:
+        yield FieldError((*here, "warehouse"), f"is missing: the type {spec.type} needs it", ((*here, "type"),))
+    elif not spec.warehouse.startswith("s3://"):
+        yield FieldError((*here, "warehouse"), "is not in a bucket: use s3://bucket/folder", ((*here, "type"),))
+
+
+def _of_other_types(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
+    """The errors of fields that belong to another type of catalog."""
+    for name, is_set, types in (
+        ("credentials", spec.credentials is not None, (CatalogType.REST, CatalogType.GLUE)),
+        ("caSecret", spec.ca_secret is not None, (CatalogType.REST, CatalogType.GLUE)),
+        ("region", spec.region is not None, (CatalogType.GLUE,)),
+        ("assumeRole", spec.assume_role is not None, (CatalogType.GLUE,)),
+    ):
+        if is_set and spec.type not in types:
+            message = f"has no effect with the type {spec.type}, only with {' and '.join(types)}: remove it"
+            yield FieldError((*here, name), message, ((*here, "type"),))

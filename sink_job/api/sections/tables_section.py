@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import CatalogType, TablePartitioning
-from sink_job.api.field_types import TextValidator
+from sink_job.api.field_types import Region, TextValidator
+from sink_job.api.sections.aws_access import AssumeRoleSpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.api.units.quantities import DAY, MINUTE, SECOND, Duration
 
@@ -65,19 +66,26 @@ class CatalogSpec(SpecModel):
     """A catalog of Apache Iceberg."""
 
     type: Annotated[CatalogType, description(example="Rest")]
-    """Kind of the catalog. Rest: Iceberg's REST protocol. Sql: a SQLite database, for one machine; the name of the
-    catalog in it is default."""
-    uri: Annotated[CatalogUri, description(example="https://catalog.example.com")]
-    """URI of the catalog: http:// or https:// for Rest, sqlite:/// and the path of the file for Sql."""
+    """Kind of the catalog. Rest: Iceberg's REST protocol. Glue: AWS Glue Data Catalog. Sql: a SQLite database, for one
+    machine; the name of the catalog in it is default."""
+    uri: Annotated[CatalogUri | None, description(example="https://catalog.example.com")] = None
+    """URI of the catalog: http:// or https:// for Rest, sqlite:/// and the path of the file for Sql; both require it.
+    For Glue the endpoint; default: that of the region."""
+    region: Annotated[Region | None, description(example="eu-central-1")] = None
+    """Region of AWS. Required by Glue, and only for it."""
     warehouse: Annotated[Warehouse | None, description(example="s3://lake/warehouse")] = None
-    """Location of new tables: for Sql a folder in a bucket, outside of topicsDir; for Rest what the catalog calls its
-    warehouse. Required by Sql."""
+    """Location of new tables: for Sql and Glue a folder in a bucket, outside of topicsDir, which they require; for Rest
+    what the catalog calls its warehouse. A database of Glue with a location has its tables there."""
     credentials: Annotated[SecretRef | None, description(example={"secret": "catalog-login"})] = None
     """Secret with token (bearer token), or with clientId and clientSecret (OAuth client credentials), optionally
     tokenUrl and scope, or with username and password; for type Rest. Default of tokenUrl: that of the catalog. Default:
-    no login."""
+    no login. For Glue: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and optionally AWS_SESSION_TOKEN; default: those of
+    spec.s3.credentials, or the credential chain of AWS."""
+    assume_role: AssumeRoleSpec | None = None
+    """IAM role for requests to AWS Glue, for example of another account; only for Glue. Metadata is read and written
+    with spec.s3."""
     ca_secret: Annotated[SecretKey | None, description(example={"secret": "catalog-ca", "key": "ca.crt"})] = None
-    """CA certificates (PEM) to verify the certificate of the catalog and of the token endpoint; for type Rest."""
+    """CA certificates (PEM) to verify the certificate of the catalog and of the token endpoint; for Rest and Glue."""
 
 
 class TableSpec(SpecModel):

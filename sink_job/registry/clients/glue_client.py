@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import ssl
 import threading
-from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final
 
-import botocore.session
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from sink_job.api.errors import ConfigurationError
-from sink_job.api.version import package_version
 from sink_job.registry.clients.glue_errors import failure_of
 from sink_job.registry.clients.requests import Endpoint
 from sink_job.registry.credentials import stamp
 from sink_job.registry.settings import RegistrySettings, authorities
-from sink_job.s3.access.assumed_role import RoleProvider
-from sink_job.s3.access.credentials import DirectoryProvider
-from sink_job.s3.proxy import proxies
-from sink_job.s3.session import aws_endpoint, use_provider
+from sink_job.s3.access.aws_clients import AwsAccess, aws_client
 
 _SETTING: Final = "spec.format.registry.credentials"
-_MAX_CONNECTIONS: Final = 10
 
 
 class GlueEndpoints:
@@ -68,41 +58,16 @@ class GlueEndpoints:
 
 
 def _client(settings: RegistrySettings) -> Any:
-    ca_file, session = authorities(settings), botocore.session.Session()
-    through: dict[str, Any] = {}
-    through_sts: dict[str, Any] = {}
-    if settings.proxy is not None:
-        url = settings.urls[0] if settings.urls else aws_endpoint(session, "glue", settings.region)
-        through = proxies(settings.proxy, url, ca_file)
-        through_sts = proxies(settings.proxy, aws_endpoint(session, "sts", settings.region), ca_file)
-    if through_sts:
-        session.set_default_client_config(Config(**through_sts))
-    if ca_file is not None:
-        ssl.create_default_context(cafile=str(ca_file))  # botocore reads it with the first request
-    if settings.credentials_dir is not None:
-        use_provider(session, DirectoryProvider(settings.credentials_dir, _SETTING))
-    if settings.role is not None:
-        session, source = botocore.session.Session(), session
-        create_client = partial(
-            source.create_client, region_name=settings.region, config=_config(settings, through_sts)
-        )
-        use_provider(session, RoleProvider(settings.role, source, create_client))
-    return session.create_client(
+    return aws_client(
         "glue",
-        region_name=settings.region,
-        endpoint_url=settings.urls[0] if settings.urls else None,
-        verify=None if ca_file is None else str(ca_file),
-        config=_config(settings, through),
-    )
-
-
-def _config(settings: RegistrySettings, through: Mapping[str, Any]) -> Config:
-    """One attempt: `Requests` retries. `through`: options of `proxies`."""
-    return Config(
-        connect_timeout=settings.timeout_s,
-        read_timeout=settings.timeout_s,
-        **through,
-        max_pool_connections=_MAX_CONNECTIONS,
-        user_agent_extra=f"s3sink/{package_version()}",
-        retries={"total_max_attempts": 1, "mode": "standard"},
+        AwsAccess(
+            region=settings.region,
+            endpoint=settings.urls[0] if settings.urls else None,
+            credentials_dir=settings.credentials_dir,
+            setting=_SETTING,
+            role=settings.role,
+            ca_file=authorities(settings),
+            proxy=settings.proxy,
+            timeout_s=settings.timeout_s,
+        ),
     )

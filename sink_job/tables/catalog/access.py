@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from sink_job.api.enums import CatalogType
 from sink_job.api.errors import SecretNotFound
 from sink_job.api.sections.secret_refs import SecretRef
 from sink_job.api.sections.tables_section import CatalogSpec
 from sink_job.s3 import S3Settings
+from sink_job.s3.access.assumed_role import AssumedRole
 from sink_job.s3.proxy import ProxySettings
 
 SECTION: Final = "spec.tables.catalog"
@@ -31,18 +33,20 @@ class CatalogSecrets:
 @dataclass(frozen=True, kw_only=True)
 class CatalogAccess:
     """`credentials_dir`: directory of the mounted Secret; None: no login. `ca_file`: certificate authorities; None: the
-    default ones. `proxy`: None: that of the environment. `hide`: see `CatalogSecrets`. `timeout_s`: maximum time
-    without a response on a connection."""
+    default ones. `role`: of AWS. `proxy`: None: that of the environment. `hide`: see `CatalogSecrets`.
+    `timeout_s`: maximum time without a response on a connection."""
 
     credentials_dir: Path | None = None
     ca_file: Path | None = None
+    role: AssumedRole | None = None
     proxy: ProxySettings | None = None
     hide: Callable[[Iterable[str]], None] = _hide_nothing
     timeout_s: float = 60.0
 
     @classmethod
     def of(cls, spec: CatalogSpec, secrets: CatalogSecrets, s3: S3Settings) -> CatalogAccess:
-        """That of a manifest's catalog; `s3` has the proxy. Raises SecretNotFound for a Secret without a directory."""
+        """That of a manifest's catalog; `s3` has the proxy, and the keys for AWS Glue
+        without others. Raises SecretNotFound for a Secret without a directory."""
 
         def directory(found: SecretRef, field: str) -> Path:
             if found.secret not in secrets.directories:
@@ -53,9 +57,11 @@ class CatalogAccess:
                 )
             return secrets.directories[found.secret]
 
+        keys = s3.credentials_dir if spec.type is CatalogType.GLUE else None
         return cls(
-            credentials_dir=None if spec.credentials is None else directory(spec.credentials, "credentials"),
+            credentials_dir=keys if spec.credentials is None else directory(spec.credentials, "credentials"),
             ca_file=None if spec.ca_secret is None else directory(spec.ca_secret, "caSecret") / spec.ca_secret.key,
+            role=None if spec.assume_role is None else AssumedRole.of(spec.assume_role),
             proxy=s3.proxy,
             hide=secrets.hide,
         )

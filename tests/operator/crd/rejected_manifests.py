@@ -51,6 +51,10 @@ def _sessions() -> Iterator[tuple[str, list[Changes], str]]:
         of_glue = {"converter": "Avro", "registry": {**glue, "assumeRole": role}}
         message = f"spec.format.registry.assumeRole.duration {said}"
         yield f"a session of {duration} for AWS Glue", [{"spec.format": of_glue}], message
+        catalog = {**glue, "warehouse": "s3://lake/tables", "assumeRole": role}
+        table: Changes = {"spec.tables": [{"name": "lake.{topic}", "catalog": catalog}]}
+        message = f"spec.tables[].catalog.assumeRole.duration {said}"
+        yield f"a session of {duration} for a catalog", [_parquet(table)], message
 
 
 def _exclusive() -> Iterator[tuple[str, list[Changes], str]]:
@@ -70,10 +74,11 @@ def _exclusive() -> Iterator[tuple[str, list[Changes], str]]:
 def _every(text: str) -> Changes:
     """Tables that are registered at this interval."""
     catalog = {"type": "Rest", "uri": "https://catalog.example.com"}
-    return {
-        "spec.format": {"converter": "ConnectJson", "output": "Parquet"},
-        "spec.tables": [{"catalog": catalog, "name": "lake.{topic}", "every": text}],
-    }
+    return _parquet({"spec.tables": [{"catalog": catalog, "name": "lake.{topic}", "every": text}]})
+
+
+def _parquet(changes: Changes) -> Changes:
+    return {"spec.format": {"converter": "ConnectJson", "output": "Parquet"}, **changes}
 
 
 _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [

@@ -10,6 +10,8 @@ HERE = "spec.tables"
 PARQUET: dict[str, object] = {"spec.format": {"converter": "ConnectJson", "output": "Parquet"}}
 SQL = {"type": "Sql", "uri": "sqlite:////data/catalog.db", "warehouse": "s3://lake/tables"}
 REST = {"type": "Rest", "uri": "https://catalog.example.com"}
+GLUE = {"type": "Glue", "region": "eu-central-1", "warehouse": "s3://lake/tables"}
+ROLE = {"arn": "arn:aws:iam::123456789012:role/lake"}
 LOGIN = {**REST, "credentials": {"secret": "login"}, "caSecret": {"secret": "ca", "key": "ca.crt"}}
 TOPICS: dict[str, object] = {"spec.kafka.topics": ["a", "b"]}
 
@@ -18,7 +20,17 @@ def tables(*catalogs: object, name: str = "lake.{topic}") -> dict[str, object]:
     return {HERE: [{"catalog": each, "name": name} for each in catalogs]}
 
 
-@pytest.mark.parametrize("catalog", [SQL, REST, {**REST, "uri": "http://127.0.0.1:8181", "warehouse": "lake"}, LOGIN])
+@pytest.mark.parametrize(
+    "catalog",
+    [
+        SQL,
+        REST,
+        {**REST, "uri": "http://127.0.0.1:8181", "warehouse": "lake"},
+        LOGIN,
+        GLUE,
+        {**GLUE, "assumeRole": ROLE},
+    ],
+)
 def test_a_table_of_each_topic_is_accepted(catalog: object) -> None:
     assert len(accepted(PARQUET, TOPICS, tables(catalog)).spec.tables) == 1
 
@@ -79,6 +91,17 @@ def test_other_names_of_branches_are_rejected(branch: str) -> None:
         (tables({**SQL, "warehouse": "/data"}), "[0].catalog.warehouse: is not in a bucket: use s3://bucket/folder"),
         (tables({**SQL, "credentials": {"secret": "a"}}), "[0].catalog.credentials: has no effect with the type Sql"),
         (tables({**SQL, "caSecret": {"secret": "a", "key": "b"}}), "[0].catalog.caSecret: has no effect with the type"),
+        (tables({**REST, "region": "eu-central-1"}), "[0].catalog.region: has no effect with the type Rest, only with"),
+        (
+            tables({**REST, "assumeRole": ROLE}),
+            "[0].catalog.assumeRole: has no effect with the type Rest",
+        ),
+        (tables({"type": "Rest"}), "[0].catalog.uri: is missing: the type Rest needs it"),
+        (tables({**GLUE, "region": None}), "[0].catalog.region: is missing: the type Glue needs it"),
+        (tables({**GLUE, "warehouse": None}), "[0].catalog.warehouse: is missing: the type Glue needs it"),
+        (tables({**GLUE, "uri": "http://c"}), "[0].catalog.uri: is not encrypted: use https://, or http:// on this"),
+        (tables(GLUE, name="Lake.{topic}"), "[0].name: is not the name of a table in AWS Glue: use database.name in"),
+        (tables(GLUE, name="a.b.{topic}"), "[0].name: is not the name of a table in AWS Glue: use database.name in"),
         (tables({**SQL, "uri": "https://c"}), "[0].catalog.uri: is not for the type Sql: use sqlite:///"),
         (tables({**REST, "uri": "sqlite:///a"}), "[0].catalog.uri: is not for the type Rest: use https://host"),
         (tables({**REST, "uri": "http://c"}), "[0].catalog.uri: is not encrypted: use https://, or http:// on this"),

@@ -136,7 +136,7 @@ def test_a_token_url_that_would_show_secrets_is_rejected(login: Login, url: str,
 def test_an_error_of_the_token_endpoint_does_not_contain_its_answer(
     login: Login, front: CatalogFront, status: int, kind: type[Exception]
 ) -> None:
-    front.refuses = status
+    front.rejects = status
     with pytest.raises(kind, match=f"HTTP {status}") as caught:
         login.opened(clientId=CLIENT, clientSecret=CLIENT_SECRET).auth_header()
     assert CLIENT_SECRET not in str(caught.value)
