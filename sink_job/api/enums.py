@@ -334,4 +334,15 @@ class TablePartitioning(StrEnum):
 class CatalogType(StrEnum):
     REST = "Rest"
     GLUE = "Glue"
+    GLUE_PARTITIONS = "GluePartitions"
     SQL = "Sql"
+
+    @property
+    def is_iceberg(self) -> bool:
+        """Whether its tables are those of Iceberg, and not of Hive's kind."""
+        return self is not CatalogType.GLUE_PARTITIONS
+
+    @property
+    def is_glue(self) -> bool:
+        """Whether it is AWS Glue."""
+        return self in (CatalogType.GLUE, CatalogType.GLUE_PARTITIONS)

@@ -20,12 +20,12 @@ from sink_job.api.sections.tables_section import TableSpec
 from sink_job.api.spec import Sink
 from sink_job.s3 import S3Client, S3Settings
 from sink_job.tables.catalog.access import CatalogSecrets
-from sink_job.tables.catalogs import TableCatalog
+from sink_job.tables.hive_tables.choice import AnyCatalog, registration_in
 from sink_job.tables.memory import StoredMemory
 from sink_job.tables.names import table_names
 from sink_job.tables.plan import Request
 from sink_job.tables.position import TablePosition
-from sink_job.tables.registration import Registration, RegistrationOutcome
+from sink_job.tables.registration import RegistrationOutcome
 from sink_job.tables.sink_tables import SinkTables, read_tables
 from sink_job.tables.table_lag import TableLag, shown, sums
 
@@ -60,7 +60,7 @@ class _Schedule:
     next_ms: int = 0
     counted: Mapping[str, int] | None = None
     failure: TableLag | None = None
-    catalog: TableCatalog | None = None
+    catalog: AnyCatalog | None = None
     lags: dict[str, TableLag] = field(default_factory=dict)
 
     def is_due(self, published: Mapping[str, int], now: int) -> bool:
@@ -179,7 +179,7 @@ class Registrar:
         try:
             target = tables.target(lag.table, lag.topic, self._wait)
             catalog = schedule.catalog = schedule.catalog or tables.catalog(schedule.spec)
-            outcome = Registration(self._s3, tables.root, catalog, target).run(Request(creates=True))
+            outcome = registration_in(catalog, self._s3, tables.root, target).run(Request(creates=True))
         except _Stopped:
             raise
         except Exception as error:

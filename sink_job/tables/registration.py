@@ -57,7 +57,8 @@ _log = logging.getLogger(__name__)
 class RegistrationOutcome:
     """What a registration has done, or with `dry_run` would do first. `position` is that of the table afterwards; None
     if there is no table. `columns` are the columns that the table gets or has got. `without_partition`: by the name in
-    their paths, the number of objects whose partition has no such field."""
+    their paths, the number of objects whose partition has no such field. `partitions`: the number of directories of the
+    objects for a table of Hive's kind: `commits` are requests then."""
 
     table: str
     topic: str
@@ -69,6 +70,7 @@ class RegistrationOutcome:
     position: TablePosition | None = None
     columns: tuple[str, ...] = ()
     without_partition: Mapping[str, int] = field(default_factory=dict)
+    partitions: int = 0
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from sink_job.ledger.state import ClosedObject
 from sink_job.ledger.store import Ledger
 from sink_job.s3 import S3Client, S3Settings
 from sink_job.tables.catalog.access import CatalogAccess, CatalogSecrets
-from sink_job.tables.catalogs import TableCatalog, open_catalog
-from sink_job.tables.file_io import clients_like
+from sink_job.tables.hive_tables.choice import AnyCatalog, open_any
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.names import check_chosen, table_names
 from sink_job.tables.plan import LedgerView
@@ -48,7 +47,7 @@ class SinkTables:
         """Reads the ledger."""
         return read_ledger(Ledger(self.s3, self.root, "register"), self.sink.sink_id)
 
-    def tables(self, chosen: Collection[str]) -> Iterator[tuple[TableCatalog, str, str]]:
+    def tables(self, chosen: Collection[str]) -> Iterator[tuple[AnyCatalog, str, str]]:
         """The catalog, the name and the topic of each table, or of those that are chosen. Raises InvalidSpec for two
         topics with one table and for an unknown table, before it opens the first catalog."""
         names = [(spec, table_names(spec.name, self.objects)) for spec in self.sink.spec.tables]
@@ -77,10 +76,10 @@ class SinkTables:
             branch=found[0].branch,
         )
 
-    def catalog(self, spec: TableSpec) -> TableCatalog:
+    def catalog(self, spec: TableSpec) -> AnyCatalog:
         """Opens the catalog of these tables. Raises ConfigurationError and TransientError."""
         access = CatalogAccess.of(spec.catalog, self.secrets, self.settings)
-        return open_catalog(spec.catalog, clients_like(self.settings), access)
+        return open_any(spec.catalog, self.settings, access)
 
 
 def open_tables(sink: Sink, secrets: CatalogSecrets, *, reads_only: bool = False) -> SinkTables:

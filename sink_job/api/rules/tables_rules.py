@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 _TABLES: Final[Path] = ("spec", "tables")
 _OUTPUT: Final[Path] = ("spec", "format", "output")
 _TOPIC: Final = "{topic}"
+_GLUE: Final = (CatalogType.GLUE, CatalogType.GLUE_PARTITIONS)
 _GLUE_NAME: Final = re.compile(r"[a-z0-9_{}]+[.][a-z0-9_{}]+")
 
 
 def check_tables(spec: Spec) -> Iterator[FieldError]:
-    """Tables are over Parquet objects. Each table is listed once, and has one topic."""
-    if spec.tables and spec.format.output is not OutputFormat.PARQUET:
+    """Tables of Iceberg are over Parquet objects. Each table is listed once, and has one topic."""
+    needs_parquet = any(each.catalog.type.is_iceberg for each in spec.tables)
+    if needs_parquet and spec.format.output is not OutputFormat.PARQUET:
         yield FieldError(_TABLES, f"needs format.output: Parquet, not {spec.format.output}", (_OUTPUT,))
     for name, count in Counter(each.name for each in spec.tables).items():
         if count > 1:
@@ -36,7 +38,7 @@ def check_tables(spec: Spec) -> Iterator[FieldError]:
             yield FieldError((*_TABLES, at, "name"), message, (topics, ("spec", "kafka", "topicsPattern")))
         if table.partitioning is TablePartitioning.HIDDEN:
             yield from _hidden(spec, (*_TABLES, at, "partitioning"))
-        if table.catalog.type is CatalogType.GLUE and not _GLUE_NAME.fullmatch(table.name):
+        if table.catalog.type.is_glue and not _GLUE_NAME.fullmatch(table.name):
             message = "is not the name of a table in AWS Glue: use database.name in lower case"
             yield FieldError((*_TABLES, at, "name"), message, ((*_TABLES, at, "catalog", "type"),))
         yield from _catalog(table.catalog, (*_TABLES, at, "catalog"))
@@ -57,14 +59,14 @@ def _hidden(spec: Spec, here: Path) -> Iterator[FieldError]:
 
 def _catalog(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
     yield from _of_other_types(spec, here)
-    if spec.type is not CatalogType.REST:
+    if spec.type in (CatalogType.SQL, CatalogType.GLUE):
         yield from _warehouse(spec, here)
-    if spec.type is CatalogType.GLUE and spec.region is None:
-        text = "is missing: the type Glue needs it, for example eu-central-1"
+    if spec.type.is_glue and spec.region is None:
+        text = f"is missing: the type {spec.type} needs it, for example eu-central-1"
         yield FieldError((*here, "region"), text, ((*here, "type"),))
     uri: Path = (*here, "uri")
     if spec.uri is None:
-        if spec.type is not CatalogType.GLUE:
+        if not spec.type.is_glue:
             yield FieldError(uri, f"is missing: the type {spec.type} needs it", ((*here, "type"),))
     elif spec.type is CatalogType.SQL:
         if not spec.uri.startswith("sqlite:///"):
@@ -85,10 +87,11 @@ def _warehouse(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
 def _of_other_types(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
     """The errors of fields that belong to another type of catalog."""
     for name, is_set, types in (
-        ("credentials", spec.credentials is not None, (CatalogType.REST, CatalogType.GLUE)),
-        ("caSecret", spec.ca_secret is not None, (CatalogType.REST, CatalogType.GLUE)),
-        ("region", spec.region is not None, (CatalogType.GLUE,)),
-        ("assumeRole", spec.assume_role is not None, (CatalogType.GLUE,)),
+        ("credentials", spec.credentials is not None, (CatalogType.REST, *_GLUE)),
+        ("caSecret", spec.ca_secret is not None, (CatalogType.REST, *_GLUE)),
+        ("warehouse", spec.warehouse is not None, (CatalogType.REST, CatalogType.GLUE, CatalogType.SQL)),
+        ("region", spec.region is not None, _GLUE),
+        ("assumeRole", spec.assume_role is not None, _GLUE),
     ):
         if is_set and spec.type not in types:
             message = f"has no effect with the type {spec.type}, only with {' and '.join(types)}: remove it"

@@ -67,12 +67,13 @@ class CatalogSpec(SpecModel):
 
     type: Annotated[CatalogType, description(example="Rest")]
     """Kind of the catalog. Rest: Iceberg's REST protocol. Glue: AWS Glue Data Catalog. Sql: a SQLite database, for one
-    machine; the name of the catalog in it is default."""
+    machine; the name of the catalog in it is default. GluePartitions: no table of Iceberg, but the partitions of an
+    existing table in AWS Glue (s3sink ddl --dialect glue), for every output format."""
     uri: Annotated[CatalogUri | None, description(example="https://catalog.example.com")] = None
     """URI of the catalog: http:// or https:// for Rest, sqlite:/// and the path of the file for Sql; both require it.
-    For Glue the endpoint; default: that of the region."""
+    For Glue and GluePartitions the endpoint; default: that of the region."""
     region: Annotated[Region | None, description(example="eu-central-1")] = None
-    """Region of AWS. Required by Glue, and only for it."""
+    """Region of AWS. Required by Glue and GluePartitions, and only for them."""
     warehouse: Annotated[Warehouse | None, description(example="s3://lake/warehouse")] = None
     """Location of new tables: for Sql and Glue a folder in a bucket, outside of topicsDir, which they require; for Rest
     what the catalog calls its warehouse. A database of Glue with a location has its tables there."""
@@ -82,10 +83,11 @@ class CatalogSpec(SpecModel):
     no login. For Glue: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and optionally AWS_SESSION_TOKEN; default: those of
     spec.s3.credentials, or the credential chain of AWS."""
     assume_role: AssumeRoleSpec | None = None
-    """IAM role for requests to AWS Glue, for example of another account; only for Glue. Metadata is read and written
-    with spec.s3."""
+    """IAM role for requests to AWS Glue, for example of another account; only for Glue and
+    GluePartitions. Metadata of Iceberg is read and written with spec.s3."""
     ca_secret: Annotated[SecretKey | None, description(example={"secret": "catalog-ca", "key": "ca.crt"})] = None
-    """CA certificates (PEM) to verify the certificate of the catalog and of the token endpoint; for Rest and Glue."""
+    """CA certificates (PEM) to verify the certificate of the catalog and of the token endpoint; for all types but
+    Sql."""
 
 
 class TableSpec(SpecModel):

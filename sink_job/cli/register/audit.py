@@ -13,6 +13,7 @@ from sink_job.api.errors import DataLoss, InvalidSpec, ObjectConflict
 from sink_job.driver.secret_registry import SECRETS
 from sink_job.tables.auditor import verify_table
 from sink_job.tables.catalog.access import CatalogSecrets
+from sink_job.tables.hive_tables.store import PartitionStore
 from sink_job.tables.sink_tables import open_tables
 
 if TYPE_CHECKING:
@@ -27,9 +28,13 @@ def run(args: argparse.Namespace, sink: Sink, secrets: Mapping[str, Path]) -> in
     """Prints the results; returns 0, 5 if a table lacks records, or 6 for other findings."""
     if not sink.spec.tables:
         raise InvalidSpec(["spec.tables is missing: it names the catalog and the tables"])
+    if not any(each.catalog.type.is_iceberg for each in sink.spec.tables):
+        raise InvalidSpec(["spec.tables has no table of Iceberg: only these have files that can be compared"])
     opened = open_tables(sink, CatalogSecrets(secrets, SECRETS.hide), reads_only=True)
     found: dict[str, TableAudit] = {}
     for catalog, name, topic in opened.tables(()):
+        if isinstance(catalog, PartitionStore):
+            continue
         branch = opened.target(name, topic, time.sleep).branch
         found[name] = verify_table(catalog, name, topic, opened.read, sink.spec.s3.bucket, opened.prefixes, branch)
     if args.output == "json":

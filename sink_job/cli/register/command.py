@@ -107,14 +107,16 @@ def _registered(
     """The outcome of each table, and its error."""
     from sink_job.driver.secret_registry import SECRETS
     from sink_job.tables.catalog.access import CatalogSecrets
-    from sink_job.tables.registration import Registration, RegistrationOutcome
+    from sink_job.tables.hive_tables.choice import registration_in
+    from sink_job.tables.registration import RegistrationOutcome
     from sink_job.tables.sink_tables import open_tables
 
     opened = open_tables(sink, CatalogSecrets(secrets, SECRETS.hide))
     for catalog, name, topic in opened.tables(args.tables):
         target = opened.target(name, topic, time.sleep)
         try:
-            yield Registration(opened.s3, opened.root, catalog, target).run(request, dry_run=args.dry_run), None
+            registration = registration_in(catalog, opened.s3, opened.root, target)
+            yield registration.run(request, dry_run=args.dry_run), None
         except SinkError as error:
             yield RegistrationOutcome(name, topic), error
 

@@ -25,13 +25,15 @@ def as_text(outcome: RegistrationOutcome, *, dry_run: bool) -> str:
         return f"{outcome.table}: nothing to add; {at}"
     does = "would add" if dry_run else "added"
     new = " (new table)" if outcome.created else ""
+    partitions = f"{outcome.partitions:,} partitions of " if outcome.partitions else ""
     text = (
-        f"{outcome.table}{new}: {does} {outcome.objects:,} objects of topic {outcome.topic} with {outcome.records:,} "
-        f"records and {outcome.bytes:,} bytes"
+        f"{outcome.table}{new}: {does} {partitions}{outcome.objects:,} objects of topic {outcome.topic} with "
+        f"{outcome.records:,} records and {outcome.bytes:,} bytes"
     )
     if dry_run:
         return f"{text} in the first commit{_without_partition(outcome)}"
-    commits = f"in {outcome.commits:,} commits; it has all objects up to {outcome.position}"
+    unit = "requests" if outcome.partitions else "commits"
+    commits = f"in {outcome.commits:,} {unit}; it has all objects up to {outcome.position}"
     return f"{text} {commits}{_without_partition(outcome)}"
 
 
@@ -52,6 +54,7 @@ def _document(outcome: RegistrationOutcome, error: SinkError | None) -> dict[str
         "created": outcome.created,
         "newColumns": list(outcome.columns),
         "withoutPartition": dict(outcome.without_partition),
+        "partitions": outcome.partitions,
         "position": None if position is None else {"generation": position.generation, "record": position.record},
         "error": None if error is None else {"reason": reason_of(error), "message": failure_message(error)},
     }

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from sink_job.api.enums import CatalogType
 from sink_job.api.errors import SecretNotFound
 from sink_job.api.sections.secret_refs import SecretRef
 from sink_job.api.sections.tables_section import CatalogSpec
@@ -57,7 +56,7 @@ class CatalogAccess:
                 )
             return secrets.directories[found.secret]
 
-        keys = s3.credentials_dir if spec.type is CatalogType.GLUE else None
+        keys = s3.credentials_dir if spec.type.is_glue else None
         return cls(
             credentials_dir=keys if spec.credentials is None else directory(spec.credentials, "credentials"),
             ca_file=None if spec.ca_secret is None else directory(spec.ca_secret, "caSecret") / spec.ca_secret.key,

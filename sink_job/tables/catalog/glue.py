@@ -8,7 +8,7 @@ exists. The client sends each request once: botocore's retries would repeat a co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from botocore import exceptions as boto
 from pyiceberg.catalog.glue import GlueCatalog
@@ -47,6 +47,11 @@ _NO_KEYS: Final = (
 
 def open_glue(name: str, spec: CatalogSpec, access: CatalogAccess, properties: Mapping[str, str]) -> GlueCatalog:
     """The catalog. Sends no request. Raises ConfigurationError."""
+    return GlueCatalog(name, glue_client(spec, access), **properties)
+
+
+def glue_client(spec: CatalogSpec, access: CatalogAccess) -> Any:
+    """botocore's client of AWS Glue, which sends each request once. Raises ConfigurationError."""
     own = AwsAccess(
         region=spec.region,
         endpoint=spec.uri,
@@ -58,22 +63,22 @@ def open_glue(name: str, spec: CatalogSpec, access: CatalogAccess, properties: M
         timeout_s=access.timeout_s,
     )
     try:
-        client = aws_client("glue", own)
+        return aws_client("glue", own)
     except OSError as error:
         raise ConfigurationError(
             f"the certificates cannot be read ({type(error).__name__}): check {SECTION}.caSecret; they must be PEM"
         ) from None
-    return GlueCatalog(name, client, **properties)
 
 
-def aws_error(error: Exception) -> SinkError | None:
-    """What an error of botocore means; None for other errors. After a ConfigurationError AWS has done nothing."""
+def aws_error(error: Exception, needs: str = _NEEDS) -> SinkError | None:
+    """What an error of botocore means; None for other errors. `needs`: the permissions of the driver.
+    After a ConfigurationError AWS has done nothing."""
     if isinstance(error, boto.ClientError):
         answer = error.response.get("Error", {})
         code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
         text = f"{error.operation_name}: {code}: {message}"
         if code in _DENIALS:
-            return AccessDenied(f"{_NEEDS} ({text})")
+            return AccessDenied(f"{needs} ({text})")
         return InvalidCredentials(f"{_KEYS} ({text})") if code in _INVALID else TransientError(text)
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return InvalidCredentials(_NO_KEYS)

@@ -208,7 +208,7 @@ def test_a_catalog_that_cannot_be_opened_is_an_error_of_each_table(
 
     driver.write(25)
     with monkeypatch.context() as patch:
-        patch.setattr(sink_tables, "open_catalog", fails)
+        patch.setattr(sink_tables, "open_any", fails)
         registrar = driver.registrar()
         registrar.poll()
         driver.now += 5 * MINUTE

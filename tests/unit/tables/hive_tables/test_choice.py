@@ -1,0 +1,39 @@
+"""The registration of each type of catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sink_job.api.enums import CatalogType
+from sink_job.api.sections.tables_section import CatalogSpec
+from sink_job.s3 import S3Settings
+from sink_job.tables.catalog.access import CatalogAccess
+from sink_job.tables.catalogs import IcebergCatalog
+from sink_job.tables.hive_tables.choice import open_any, registration_in
+from sink_job.tables.hive_tables.glue_partitions import GluePartitions
+from sink_job.tables.hive_tables.registration import PartitionRegistration
+from sink_job.tables.plan import LedgerView
+from sink_job.tables.registration import Registration, TopicTable
+
+
+@pytest.mark.parametrize(
+    ("kind", "store", "registration"),
+    [
+        (CatalogType.SQL, IcebergCatalog, Registration),
+        (CatalogType.GLUE, IcebergCatalog, Registration),
+        (CatalogType.GLUE_PARTITIONS, GluePartitions, PartitionRegistration),
+    ],
+)
+def test_a_type_has_its_catalog_and_its_registration(
+    kind: CatalogType, store: type[object], registration: type[object], tmp_path: Path
+) -> None:
+    uri = f"sqlite:///{tmp_path}/c.db" if kind is CatalogType.SQL else None
+    spec = CatalogSpec(type=kind, uri=uri, region="eu-central-1", warehouse="s3://lake/tables")
+    catalog = open_any(spec, S3Settings(bucket="archive"), CatalogAccess())
+    assert isinstance(catalog, store)
+    s3: Any = None
+    target = TopicTable("lake.log", "log", (), LedgerView("log", "ledger", 1), (), lambda seconds: None)
+    assert isinstance(registration_in(catalog, s3, "topics/_s3sink/default.log/", target), registration)
