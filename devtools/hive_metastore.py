@@ -22,6 +22,8 @@ import pyspark
 
 from devtools.processes import LOOPBACK, Process, accepts_connections, wait_until
 
+SCRIPT: Final = "#!python\n"
+"""The beginning of a statement that is a script in Python: it gets the URI of the metastore and prints rows as JSON."""
 _PORT: Final = 9083
 _SIOCSIFFLAGS: Final = 0x8914
 _UP_AND_RUNNING: Final = 0x41
@@ -84,9 +86,19 @@ def _rows(uri: str, folder: Path, statements: Sequence[str]) -> list[list[list[A
     }
     session = SparkSession.builder.config(map=settings).getOrCreate()
     try:
-        return [[[*row] for row in session.sql(each).collect()] for each in statements]
+        return [_scripted(uri, each) if each.startswith(SCRIPT) else _queried(session, each) for each in statements]
     finally:
         session.stop()
+
+
+def _queried(session: Any, statement: str) -> list[list[Any]]:
+    return [[*row] for row in session.sql(statement).collect()]
+
+
+def _scripted(uri: str, statement: str) -> list[list[Any]]:
+    command = [sys.executable, "-c", statement.removeprefix(SCRIPT), uri]
+    found: list[list[Any]] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return found
 
 
 def _start_loopback() -> None:

@@ -335,12 +335,13 @@ class CatalogType(StrEnum):
     REST = "Rest"
     GLUE = "Glue"
     GLUE_PARTITIONS = "GluePartitions"
+    HIVE_PARTITIONS = "HivePartitions"
     SQL = "Sql"
 
     @property
     def is_iceberg(self) -> bool:
         """Whether its tables are those of Iceberg, and not of Hive's kind."""
-        return self is not CatalogType.GLUE_PARTITIONS
+        return self not in (CatalogType.GLUE_PARTITIONS, CatalogType.HIVE_PARTITIONS)
 
     @property
     def is_glue(self) -> bool:

@@ -19,7 +19,7 @@ _TABLES: Final[Path] = ("spec", "tables")
 _OUTPUT: Final[Path] = ("spec", "format", "output")
 _TOPIC: Final = "{topic}"
 _GLUE: Final = (CatalogType.GLUE, CatalogType.GLUE_PARTITIONS)
-_GLUE_NAME: Final = re.compile(r"[a-z0-9_{}]+[.][a-z0-9_{}]+")
+_DATABASE_NAME: Final = re.compile(r"[a-z0-9_{}]+[.][a-z0-9_{}]+")
 
 
 def check_tables(spec: Spec) -> Iterator[FieldError]:
@@ -38,8 +38,9 @@ def check_tables(spec: Spec) -> Iterator[FieldError]:
             yield FieldError((*_TABLES, at, "name"), message, (topics, ("spec", "kafka", "topicsPattern")))
         if table.partitioning is TablePartitioning.HIDDEN:
             yield from _hidden(spec, (*_TABLES, at, "partitioning"))
-        if table.catalog.type.is_glue and not _GLUE_NAME.fullmatch(table.name):
-            message = "is not the name of a table in AWS Glue: use database.name in lower case"
+        is_plain = table.catalog.type in (CatalogType.REST, CatalogType.SQL)
+        if not is_plain and not _DATABASE_NAME.fullmatch(table.name):
+            message = f"is not a name for the type {table.catalog.type}: use database.name in lower case"
             yield FieldError((*_TABLES, at, "name"), message, ((*_TABLES, at, "catalog", "type"),))
         yield from _catalog(table.catalog, (*_TABLES, at, "catalog"))
 
@@ -71,6 +72,9 @@ def _catalog(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
     elif spec.type is CatalogType.SQL:
         if not spec.uri.startswith("sqlite:///"):
             yield FieldError(uri, f"is not for the type {spec.type}: use sqlite:/// and the path of a file")
+    elif spec.type is CatalogType.HIVE_PARTITIONS:
+        if not spec.uri.startswith("thrift://"):
+            yield FieldError(uri, f"is not for the type {spec.type}: use thrift://host:9083")
     elif not spec.uri.startswith(("https://", "http://")):
         yield FieldError(uri, f"is not for the type {spec.type}: use https://host")
     elif spec.uri.startswith("http://") and not is_loopback(spec.uri):

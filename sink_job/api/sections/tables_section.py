@@ -68,9 +68,11 @@ class CatalogSpec(SpecModel):
     type: Annotated[CatalogType, description(example="Rest")]
     """Kind of the catalog. Rest: Iceberg's REST protocol. Glue: AWS Glue Data Catalog. Sql: a SQLite database, for one
     machine; the name of the catalog in it is default. GluePartitions: no table of Iceberg, but the partitions of an
-    existing table in AWS Glue (s3sink ddl --dialect glue), for every output format."""
+    existing table in AWS Glue (s3sink ddl --dialect glue), for every output format.
+    HivePartitions: the same in Hive's metastore (--dialect hive)."""
     uri: Annotated[CatalogUri | None, description(example="https://catalog.example.com")] = None
-    """URI of the catalog: http:// or https:// for Rest, sqlite:/// and the path of the file for Sql; both require it.
+    """URI of the catalog: http:// or https:// for Rest, sqlite:/// and the path of the file for Sql, thrift:// for
+    HivePartitions; these require it.
     For Glue and GluePartitions the endpoint; default: that of the region."""
     region: Annotated[Region | None, description(example="eu-central-1")] = None
     """Region of AWS. Required by Glue and GluePartitions, and only for them."""
@@ -86,8 +88,8 @@ class CatalogSpec(SpecModel):
     """IAM role for requests to AWS Glue, for example of another account; only for Glue and
     GluePartitions. Metadata of Iceberg is read and written with spec.s3."""
     ca_secret: Annotated[SecretKey | None, description(example={"secret": "catalog-ca", "key": "ca.crt"})] = None
-    """CA certificates (PEM) to verify the certificate of the catalog and of the token endpoint; for all types but
-    Sql."""
+    """CA certificates (PEM) to verify the certificate of the catalog and of the token endpoint; for Rest, Glue
+    and GluePartitions."""
 
 
 class TableSpec(SpecModel):

@@ -30,6 +30,11 @@ def open_any(spec: CatalogSpec, settings: S3Settings, access: CatalogAccess) -> 
         from sink_job.tables.hive_tables.glue_partitions import GluePartitions  # only here: it loads boto3
 
         return GluePartitions(spec, access)
+    if spec.type is CatalogType.HIVE_PARTITIONS:
+        from sink_job.tables.hive_tables.hive_partitions import HivePartitions  # only here: it loads Thrift
+
+        assert spec.uri is not None, "the rules require it"
+        return HivePartitions(spec.uri)
     return open_catalog(spec, clients_like(settings), access)
 
 

@@ -10,7 +10,8 @@ from sink_job.tables.hive_tables.store import PartitionedTable, TablePartition, 
 
 
 def partitions_of(table: PartitionedTable, objects: Iterable[ClosedObject], bucket: str) -> Sequence[TablePartition]:
-    """The partitions of the objects, sorted. Values are the texts of the path. Raises TableIncompatible if the table
+    """The partitions of the objects, sorted. Values are the texts of the path; locations have
+    the scheme of the table. Raises TableIncompatible if the table
     has no partition columns, or an object is not in a directory of them."""
     if not table.keys:
         raise TableIncompatible(
@@ -40,4 +41,6 @@ def _partition(table: PartitionedTable, key: str, directory: str, bucket: str, p
             f"is in {directory[len(prefix) :] or 'no directory'}: only directories name=value of these columns, in "
             "this order, can be added"
         )
-    return TablePartition(tuple(value for _, _, value in elements), f"s3://{bucket}/{directory}/")
+    return TablePartition(
+        tuple(value for _, _, value in elements), f"{table.location.partition('://')[0]}://{bucket}/{directory}/"
+    )

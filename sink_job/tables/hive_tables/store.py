@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from sink_job.api.errors import TableIncompatible
 
@@ -61,9 +60,9 @@ def check_location(table: PartitionedTable, partition: TablePartition, found: st
 
 
 def split_location(location: str) -> tuple[str, str]:
-    """Bucket and prefix of a location; the prefix ends with `/`, or is empty. Empty texts for other places than S3."""
-    url = urlsplit(location, allow_fragments=False)
-    if url.scheme not in SCHEMES:
-        return "", ""
-    key = location.split("://", 1)[1].partition("/")[2].rstrip("/")
-    return url.netloc, f"{key}/" if key else ""
+    """Bucket and prefix of a location; the prefix ends with `/`, or is empty. For other places than S3 the scheme and a
+    colon are before what is in place of the bucket."""
+    scheme, _, rest = location.partition(":")
+    place, _, key = rest.lstrip("/").partition("/") if rest.startswith("//") and rest[2:3] != "/" else ("", "", rest)
+    key = key.strip("/")
+    return place if scheme in SCHEMES else f"{scheme}:{place}", f"{key}/" if key else ""

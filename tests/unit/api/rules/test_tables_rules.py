@@ -12,6 +12,7 @@ SQL = {"type": "Sql", "uri": "sqlite:////data/catalog.db", "warehouse": "s3://la
 REST = {"type": "Rest", "uri": "https://catalog.example.com"}
 GLUE = {"type": "Glue", "region": "eu-central-1", "warehouse": "s3://lake/tables"}
 PARTITIONS = {"type": "GluePartitions", "region": "eu-central-1"}
+HIVE = {"type": "HivePartitions", "uri": "thrift://metastore:9083"}
 ROLE = {"arn": "arn:aws:iam::123456789012:role/lake"}
 LOGIN = {**REST, "credentials": {"secret": "login"}, "caSecret": {"secret": "ca", "key": "ca.crt"}}
 TOPICS: dict[str, object] = {"spec.kafka.topics": ["a", "b"]}
@@ -36,10 +37,11 @@ def test_a_table_of_each_topic_is_accepted(catalog: object) -> None:
     assert len(accepted(PARQUET, TOPICS, tables(catalog)).spec.tables) == 1
 
 
+@pytest.mark.parametrize("catalog", [PARTITIONS, HIVE])
 @pytest.mark.parametrize("output", ["Json", "Bytes", "Parquet"])
-def test_partitions_are_of_every_output_format(output: str) -> None:
+def test_partitions_are_of_every_output_format(output: str, catalog: dict[str, object]) -> None:
     formats: dict[str, object] = {"converter": "Bytes" if output == "Bytes" else "ConnectJson", "output": output}
-    assert accepted({"spec.format": formats}, tables(PARTITIONS)).spec.tables[0].catalog.type == "GluePartitions"
+    assert accepted({"spec.format": formats}, tables(catalog)).spec.tables[0].catalog.type == catalog["type"]
 
 
 def test_one_topic_needs_no_placeholder() -> None:
@@ -107,11 +109,18 @@ def test_other_names_of_branches_are_rejected(branch: str) -> None:
         (tables({**GLUE, "region": None}), "[0].catalog.region: is missing: the type Glue needs it"),
         (tables({**GLUE, "warehouse": None}), "[0].catalog.warehouse: is missing: the type Glue needs it"),
         (tables({**GLUE, "uri": "http://c"}), "[0].catalog.uri: is not encrypted: use https://, or http:// on this"),
-        (tables(GLUE, name="Lake.{topic}"), "[0].name: is not the name of a table in AWS Glue: use database.name in"),
-        (tables(GLUE, name="a.b.{topic}"), "[0].name: is not the name of a table in AWS Glue: use database.name in"),
+        (tables(GLUE, name="Lake.{topic}"), "[0].name: is not a name for the type Glue: use database.name in"),
+        (tables(GLUE, name="a.b.{topic}"), "[0].name: is not a name for the type Glue: use database.name in"),
+        (
+            tables({**HIVE, "uri": "https://c"}),
+            "[0].catalog.uri: is not for the type HivePartitions: use thrift://host:9083",
+        ),
+        (tables({"type": "HivePartitions"}), "[0].catalog.uri: is missing: the type HivePartitions needs it"),
+        (tables({**HIVE, "credentials": {"secret": "a"}}), "[0].catalog.credentials: has no effect with the type Hive"),
+        (tables(HIVE, name="a.b.{topic}"), "[0].name: is not a name for the type HivePartitions: use database.name"),
         (tables({**PARTITIONS, "region": None}), "[0].catalog.region: is missing: the type GluePartitions needs it"),
         (tables({**PARTITIONS, "warehouse": "s3://a/b"}), "[0].catalog.warehouse: has no effect with the type Glue"),
-        (tables(PARTITIONS, name="a.b.{topic}"), "[0].name: is not the name of a table in AWS Glue: use database"),
+        (tables(PARTITIONS, name="a.b.{topic}"), "[0].name: is not a name for the type GluePartitions: use"),
         (tables({**SQL, "uri": "https://c"}), "[0].catalog.uri: is not for the type Sql: use sqlite:///"),
         (tables({**REST, "uri": "sqlite:///a"}), "[0].catalog.uri: is not for the type Rest: use https://host"),
         (tables({**REST, "uri": "http://c"}), "[0].catalog.uri: is not encrypted: use https://, or http:// on this"),

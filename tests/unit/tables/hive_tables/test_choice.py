@@ -14,6 +14,7 @@ from sink_job.tables.catalog.access import CatalogAccess
 from sink_job.tables.catalogs import IcebergCatalog
 from sink_job.tables.hive_tables.choice import open_any, registration_in
 from sink_job.tables.hive_tables.glue_partitions import GluePartitions
+from sink_job.tables.hive_tables.hive_partitions import HivePartitions
 from sink_job.tables.hive_tables.registration import PartitionRegistration
 from sink_job.tables.plan import LedgerView
 from sink_job.tables.registration import Registration, TopicTable
@@ -25,12 +26,14 @@ from sink_job.tables.registration import Registration, TopicTable
         (CatalogType.SQL, IcebergCatalog, Registration),
         (CatalogType.GLUE, IcebergCatalog, Registration),
         (CatalogType.GLUE_PARTITIONS, GluePartitions, PartitionRegistration),
+        (CatalogType.HIVE_PARTITIONS, HivePartitions, PartitionRegistration),
     ],
 )
 def test_a_type_has_its_catalog_and_its_registration(
     kind: CatalogType, store: type[object], registration: type[object], tmp_path: Path
 ) -> None:
-    uri = f"sqlite:///{tmp_path}/c.db" if kind is CatalogType.SQL else None
+    uris = {CatalogType.SQL: f"sqlite:///{tmp_path}/c.db", CatalogType.HIVE_PARTITIONS: "thrift://metastore:9083"}
+    uri = uris.get(kind)
     spec = CatalogSpec(type=kind, uri=uri, region="eu-central-1", warehouse="s3://lake/tables")
     catalog = open_any(spec, S3Settings(bucket="archive"), CatalogAccess())
     assert isinstance(catalog, store)

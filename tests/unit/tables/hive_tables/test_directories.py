@@ -20,8 +20,8 @@ def objects(*directories: str) -> list[ClosedObject]:
 def test_each_directory_is_one_partition_with_the_texts_of_its_path() -> None:
     found = partitions_of(TABLE, objects("day=1/hour=a=b/", "day=1/hour=a=b/", "day=0/HOUR=%20 ü/"), "archive")
     assert found == [
-        TablePartition(("0", "%20 ü"), "s3://archive/topics/log/day=0/HOUR=%20 ü/"),
-        TablePartition(("1", "a=b"), "s3://archive/topics/log/day=1/hour=a=b/"),
+        TablePartition(("0", "%20 ü"), "s3a://archive/topics/log/day=0/HOUR=%20 ü/"),
+        TablePartition(("1", "a=b"), "s3a://archive/topics/log/day=1/hour=a=b/"),
     ]
 
 

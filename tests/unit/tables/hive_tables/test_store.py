@@ -18,7 +18,10 @@ PARTITION = TablePartition(("01", "02"), "s3://archive/topics/log/day=01/hour=02
         ("s3a://archive/topics/log", ("archive", "topics/log/")),
         ("s3://archive/a?b#c/d", ("archive", "a?b#c/d/")),
         ("s3://archive", ("archive", "")),
-        ("hdfs://archive/topics", ("", "")),
+        ("hdfs://archive/topics", ("hdfs:archive", "topics/")),
+        ("file:/archive/topics", ("file:", "archive/topics/")),
+        ("file:///archive/topics/", ("file:", "archive/topics/")),
+        ("", (":", "")),
     ],
 )
 def test_a_location_is_a_bucket_and_a_prefix(location: str, expected: tuple[str, str]) -> None:
