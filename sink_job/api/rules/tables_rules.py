@@ -12,7 +12,7 @@ from sink_job.api.field_errors import FieldError, Path
 from sink_job.api.field_types import is_loopback
 
 if TYPE_CHECKING:
-    from sink_job.api.sections.tables_section import CatalogSpec
+    from sink_job.api.sections.tables_section import CatalogSpec, TableSpec
     from sink_job.api.spec import Spec
 
 _TABLES: Final[Path] = ("spec", "tables")
@@ -42,7 +42,20 @@ def check_tables(spec: Spec) -> Iterator[FieldError]:
         if not is_plain and not _DATABASE_NAME.fullmatch(table.name):
             message = f"is not a name for the type {table.catalog.type}: use database.name in lower case"
             yield FieldError((*_TABLES, at, "name"), message, ((*_TABLES, at, "catalog", "type"),))
+        if not table.catalog.type.is_iceberg:
+            yield from _of_iceberg(table, (*_TABLES, at))
         yield from _catalog(table.catalog, (*_TABLES, at, "catalog"))
+
+
+def _of_iceberg(table: TableSpec, here: Path) -> Iterator[FieldError]:
+    """The errors of fields that tables of Hive's kind do not have."""
+    for name, is_set in (
+        ("partitioning", table.partitioning is not TablePartitioning.PATH),
+        ("branch", table.branch != "main"),
+    ):
+        if is_set:
+            message = f"has no effect with the type {table.catalog.type}: remove it"
+            yield FieldError((*here, name), message, ((*here, "catalog", "type"),))
 
 
 def _hidden(spec: Spec, here: Path) -> Iterator[FieldError]:

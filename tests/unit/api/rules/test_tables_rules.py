@@ -44,6 +44,13 @@ def test_partitions_are_of_every_output_format(output: str, catalog: dict[str, o
     assert accepted({"spec.format": formats}, tables(catalog)).spec.tables[0].catalog.type == catalog["type"]
 
 
+@pytest.mark.parametrize("field", [{"branch": "audit"}, {"partitioning": "None"}])
+def test_tables_of_hives_kind_have_neither_branches_nor_specs(field: dict[str, object]) -> None:
+    table = {"catalog": HIVE, "name": "lake.{topic}", **field}
+    (error,) = spec_errors(PARQUET, {HERE: [table]})
+    assert f"[0].{next(iter(field))}: has no effect with the type HivePartitions: remove it" in error
+
+
 def test_one_topic_needs_no_placeholder() -> None:
     assert accepted(PARQUET, tables(REST, name="lake.flights")).spec.tables[0].name == "lake.flights"
 
