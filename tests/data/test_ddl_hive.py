@@ -1,4 +1,4 @@
-"""`s3sink ddl --dialect hive` with Hive's own metastore server, which accepts the tables, and Hive's reader."""
+"""`s3sink ddl --dialect hive` and `HivePartitions` with Hive's own metastore server, and Hive's reader."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from devtools import hive_metastore
 from devtools.hive_metastore import in_hive
 from tests.support.compared_sink import ComparedSink, log_of
+from tests.support.hive_partitions import check_partitions, partition_statements
 from tests.support.memory_sink import MemorySinkFixture
 from tests.unit.ddl.table_objects import TableObjects, connected
 
@@ -33,7 +34,7 @@ def written(
     return "\n".join(line for line in printed.splitlines() if not line.startswith("--")).strip().removesuffix(";")
 
 
-def test_hives_metastore_accepts_the_tables_and_its_readers_return_the_rows(
+def test_hives_metastore_accepts_tables_and_partitions_and_its_readers_return_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One server for all tables: it takes several seconds to start."""
@@ -46,8 +47,10 @@ def test_hives_metastore_accepts_the_tables_and_its_readers_return_the_rows(
         "SELECT offset FROM log WHERE kind = 'k1' ORDER BY offset",
         lines,
         "SHOW TABLES",
+        *partition_statements(tmp_path / "days"),
     ]
-    _, _, rows, chosen, _, tables = in_hive(statements, tmp_path / "hive")
+    _, _, rows, chosen, _, tables, *partitions = in_hive(statements, tmp_path / "hive")
     assert rows == [[0, offset, f"k{offset % 2}"] for offset in range(12)]
     assert chosen == [[offset] for offset in range(1, 12, 2)]
     assert [name for _, name, _ in tables] == ["lines", "log"]
+    check_partitions(partitions)

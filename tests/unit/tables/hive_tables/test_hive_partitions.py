@@ -1,4 +1,4 @@
-"""Partitions in Hive's metastore: servers that do not answer. tests/data/test_hive_partitions.py has a metastore."""
+"""Partitions in Hive's metastore: servers that do not answer. tests/data/test_ddl_hive.py has a metastore."""
 
 from __future__ import annotations
 
