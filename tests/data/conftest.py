@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
+from devtools.iceberg_rest.server import iceberg_rest_server
 from devtools.s3 import S3Server
 from sink_job.s3 import client
 from tests.support.sink_fixture import SinkFixture
@@ -24,3 +26,13 @@ def closed_connections() -> Iterator[None]:
     yield
     for each in list(client._clients.values()):
         each.close()
+
+
+@pytest.fixture(scope="module")
+def rest(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of Iceberg's REST server, for all tests of a file."""
+    bucket = f"lake-{uuid4().hex[:12]}"
+    s3.client().create_bucket(Bucket=bucket)
+    folder = tmp_path_factory.mktemp("rest")
+    with iceberg_rest_server(folder, s3.endpoint, f"s3://{bucket}/tables") as url:
+        yield url

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 from uuid import uuid4
@@ -11,8 +9,6 @@ from uuid import uuid4
 import pytest
 
 from devtools.certificates import self_signed
-from devtools.iceberg_rest.server import iceberg_rest_server
-from devtools.s3 import S3Server
 from sink_job.api.errors import TableRolledBack, TransientError
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.ledger.store import Ledger
@@ -41,16 +37,6 @@ _SECRETS: Final = {
     "ca_secret": SecretKey(secret="ca", key="tls.crt"),
 }
 ROOT = "topics/_s3sink/default.log/"
-
-
-@pytest.fixture(scope="module")
-def rest(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of the server, for all tests of this file."""
-    bucket = f"lake-{uuid4().hex[:12]}"
-    s3.client().create_bucket(Bucket=bucket)
-    folder: Path = tmp_path_factory.mktemp("rest")
-    with iceberg_rest_server(folder, s3.endpoint, f"s3://{bucket}/tables") as url:
-        yield url
 
 
 class RestTable:

@@ -12,8 +12,12 @@ from sink_job.api.enums import CatalogType
 from sink_job.api.sections.tables_section import CatalogSpec
 from sink_job.cli import main as cli
 from sink_job.coordinator.context import StopCondition
+from sink_job.ledger.store import Ledger
+from sink_job.tables.audit import TableAudit
+from sink_job.tables.auditor import verify_table
 from sink_job.tables.catalogs import IcebergCatalog, open_catalog
 from sink_job.tables.file_io import clients_like
+from sink_job.tables.ledger_reader import read_ledger
 from tests.support.sink_fixture import SinkFixture, manifest
 from tests.support.synthetic_log import SyntheticLog
 from tests.support.table_sink import FORMAT, parquet_log
@@ -80,6 +84,14 @@ class LakeFixture:
         path.write_text(json.dumps(document))
         secret = f"s3={self.sink.settings.credentials_dir}"
         return cli.main([command, str(path), "--secret", secret, *arguments])
+
+    def verify(self, name: str = "lake.log") -> TableAudit:
+        """`s3sink verify --table`, for this table."""
+        s3, sink_id = self.sink.s3, "default.log"
+        ledger = Ledger(s3, f"topics/_s3sink/{sink_id}/", "verify")
+        return verify_table(
+            self.catalog, name, "log", lambda: read_ledger(ledger, sink_id), self.sink.bucket, ["topics/"]
+        )
 
     def read(self, script: str, name: str = "lake.log") -> Any:
         table = self.catalog.load(name)

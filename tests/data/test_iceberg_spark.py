@@ -1,0 +1,191 @@
+"""Tables as Spark with Iceberg's runtime reads and maintains them: the rows are the records, each once."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pyarrow.parquet as pq
+import pytest
+
+from devtools.iceberg_spark import IcebergSpark, iceberg_spark
+from devtools.processes import ServerFailedError
+from devtools.s3 import S3Server
+from sink_job.api.enums import OutputFormat
+from sink_job.tables.audit import TableAudit
+from sink_job.tables.plan import LedgerView, Request
+from sink_job.tables.registration import Registration, TopicTable
+from tests.support.lake import LakeFixture, expected
+from tests.support.sink_fixture import SinkFixture
+from tests.unit.codecs.typed_cases import CASES
+from tests.unit.codecs.typed_objects import AvroColumns, object_of
+from tests.unit.tables.parquet_objects import listed
+
+pytestmark = pytest.mark.data
+
+TYPED = AvroColumns([each for each in CASES if not each.name.endswith(("millis", "nanos", "time_micros"))])
+"""Columns of all types that tables have and that Spark can read."""
+TIMES = AvroColumns([each for each in CASES if each.name in ("int", "time_micros")])
+UUIDS = ("uuid", "uuid_fixed")
+NOTHING_BEFORE = "older_than => timestamp'2100-01-01 00:00:00', retain_last => 1"
+
+
+@pytest.fixture(scope="module")
+def spark(rest: str, s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSpark]:
+    """Spark, for all tests of this file."""
+    with iceberg_spark(tmp_path_factory.mktemp("spark"), rest, s3.endpoint) as process:
+        yield process
+
+
+class SparkTable:
+    """A table of a sink, and Spark. `name` is that in the catalog."""
+
+    def __init__(self, sink: SinkFixture, rest: str, spark: IcebergSpark) -> None:
+        self.lake = LakeFixture(sink, rest)
+        self.spark = spark
+        self.name = f"lake.t{uuid4().hex[:12]}"
+
+    def register(self, *arguments: str) -> None:
+        assert self.lake.register(*arguments, name=self.name) == 0
+
+    def register_up_to(self, records: int) -> None:
+        """Registers when the sink has copied so many records; then the table has each of them once."""
+        self.lake.run(records, (2,))
+        self.register("--from-beginning")
+        self.has_each_record_once(records)
+
+    def has_each_record_once(self, records: int) -> None:
+        rows = self.spark.rows(f"select offset, kind, seats from rest.{self.name} order by 1")
+        assert rows == expected(records, lambda offset: 2)
+
+    def call(self, procedure: str, arguments: str = "") -> list[Any]:
+        """The row of a procedure of Iceberg."""
+        more = f", {arguments}" if arguments else ""
+        (row,) = self.spark.rows(f"call rest.system.{procedure}(table => '{self.name}'{more})")
+        return row
+
+    def allow_expiry(self) -> None:
+        self.spark.rows(f"alter table rest.{self.name} set tblproperties ('gc.enabled' = 'true')")
+
+    def verify(self) -> TableAudit:
+        return self.lake.verify(self.name)
+
+    def add(self, columns: AvroColumns) -> bytes:
+        """Registers an object with these columns, and returns its bytes."""
+        content = object_of(columns, OutputFormat.PARQUET, "Snappy")
+        s3 = self.lake.sink.s3
+        s3.put("topics/log/typed.parquet", content)
+        count = pq.read_metadata(io.BytesIO(content)).num_rows
+        objects = [listed("topics/log/typed.parquet", content, count)]
+        view = LedgerView("sink", "ledger", 9)
+        target = TopicTable(self.name, "log", objects, view, ("topics/",), lambda seconds: None)
+        Registration(s3, "topics/_s3sink/x/", self.lake.catalog, target).run(Request(from_beginning=True))
+        return content
+
+
+def plain(rows: list[dict[str, Any]]) -> list[str]:
+    """Rows as texts; Spark has no type for UUIDs."""
+    texts = [{name: str(each) if isinstance(each, UUID) else each for name, each in row.items()} for row in rows]
+    return [str(row) for row in texts]
+
+
+@pytest.fixture
+def table(sink_fixture: SinkFixture, rest: str, spark: IcebergSpark) -> SparkTable:
+    """A table that does not exist yet."""
+    return SparkTable(sink_fixture, rest, spark)
+
+
+def test_the_rows_of_a_table_are_the_records_of_the_sink(table: SparkTable) -> None:
+    table.lake.run(25)
+    table.register("--from-beginning")
+    table.lake.run(60, (2,))
+    table.register()
+    rows = table.spark.rows(f"select offset, kind, seats from rest.{table.name} order by 1")
+    assert rows == expected(60, lambda offset: 1 if offset < 25 else 2)
+
+
+def test_all_types_have_the_values_of_the_objects_with_and_without_filters(table: SparkTable, tmp_path: Path) -> None:
+    values = pq.read_table(io.BytesIO(table.add(TYPED)))
+    copy = tmp_path / "copy"
+    script = f"""
+from pyspark.sql import functions as F
+t = spark.table("rest.{table.name}")
+t.write.parquet("{copy}")
+copied = spark.read.schema(t.schema).parquet("{copy}")
+types = {{each.name: each.dataType.simpleString() for each in t.schema}}
+nested = ("struct", "map", "array")
+scalars = [name for name, kind in types.items() if not kind.startswith(nested) and name not in {UUIDS}]
+(bounds,) = copied.select(*(end(name) for name in scalars for end in (F.min, F.max))).collect()
+filters = [F.col(name) == F.lit(bound) for name, bound in zip((n for n in scalars for _ in "12"), bounds)]
+(matching,) = copied.select(*(F.count_if(each) for each in filters)).collect()  # reads all rows
+result = {{"types": types, "matching": [*matching], "found": [t.where(each).count() for each in filters]}}
+"""
+    found = table.spark.run(script)
+    assert found["types"] == {c.name: "string" if c.name in UUIDS else c.spark for c in TYPED.cases}
+    assert plain(pq.read_table(copy).to_pylist()) == plain(values.to_pylist())
+    assert len(found["found"]) > 30
+    assert 0 not in found["found"]
+    assert found["found"] == found["matching"]
+
+
+def test_spark_reads_no_table_with_a_column_of_times(table: SparkTable) -> None:
+    table.add(TIMES)
+    with pytest.raises(ServerFailedError, match="Spark does not support time fields"):
+        table.spark.rows(f"select `int` from rest.{table.name}")
+
+
+def test_spark_finds_no_uuid_by_a_filter_also_in_its_own_files(table: SparkTable) -> None:
+    """A defect of Iceberg's runtime 1.11.0. docs/tables.md has what to write instead."""
+    table.add(AvroColumns([each for each in CASES if each.name == "uuid"]))
+    name = f"rest.{table.name}"
+    table.spark.rows(f"insert into {name} select uuid from {name}")
+    ((one,), _) = table.spark.rows(f"select distinct uuid from {name} order by 1")
+    assert table.spark.rows(f"select count(*) from {name} where uuid = '{one}'") == [[0]]
+    assert table.spark.rows(f"select count(*) from {name} where concat(uuid, '') = '{one}'") == [[40]]
+
+
+def test_registrations_continue_after_manifests_were_rewritten_and_snapshots_expired(table: SparkTable) -> None:
+    table.register_up_to(25)
+    table.register_up_to(45)
+    assert table.call("rewrite_manifests") == [2, 1]
+    table.register_up_to(65)
+    table.allow_expiry()
+    expired = table.call("expire_snapshots", NOTHING_BEFORE)
+    assert expired[0] == 0  # data files
+    table.register_up_to(85)
+    audit = table.verify()
+    assert (audit.objects, audit.records, audit.others, audit.findings) == (9, 85, 0, [])
+
+
+def test_registrations_continue_after_data_files_were_rewritten(table: SparkTable) -> None:
+    table.register_up_to(25)
+    table.register_up_to(45)
+    rewritten, added, *_ = table.call("rewrite_data_files", "options => map('rewrite-all', 'true')")
+    assert (rewritten, added) == (5, 1)
+    table.has_each_record_once(45)
+    audit = table.verify()
+    assert (audit.objects, audit.records, audit.others, audit.findings) == (0, 45, 1, [])
+    table.register_up_to(65)
+    audit = table.verify()
+    assert (audit.objects, audit.records, audit.others, audit.findings) == (2, 65, 1, [])
+
+
+def test_the_snapshot_of_the_position_may_expire(table: SparkTable) -> None:
+    table.register_up_to(25)
+    table.call("rewrite_data_files", "options => map('rewrite-all', 'true')")
+    table.allow_expiry()
+    table.call("expire_snapshots", NOTHING_BEFORE)
+    loaded = table.lake.catalog.load(table.name)
+    assert loaded is not None
+    assert len(loaded.metadata.snapshots) == 1
+    table.register_up_to(45)
+    assert table.verify().findings == []
+
+
+def test_no_snapshot_expires_in_spark_while_the_table_keeps_its_objects(table: SparkTable) -> None:
+    table.register_up_to(25)
+    with pytest.raises(ServerFailedError, match="GC is disabled"):
+        table.call("expire_snapshots", NOTHING_BEFORE)
