@@ -18,6 +18,7 @@ from sink_job.driver import run, standalone_admin
 from sink_job.registry.clients import confluent
 from sink_job.s3 import S3Client, S3Settings
 from sink_job.spark import engine, session
+from sink_job.tables import registration
 from sink_job.verify import compare_job
 from tests.support import schema_log, sink_fixture
 
@@ -27,6 +28,7 @@ __all__ = [
     "confluent",
     "engine",
     "main",
+    "registration",
     "run",
     "schema_log",
     "session",
