@@ -289,7 +289,9 @@ class Registrations:
         counts = tuple(count + (request.start <= number < request.record) for number, count in enumerate(before))
         snapshot = Snapshot(parent, counts, record if self._has("table.one-commit") else 0)
         at = len(table.snapshots)
-        added = table._replace(snapshots=(*table.snapshots, snapshot)).moved(request.branch, at)
+        older = frozenset(range(max(parent, 0))) - {*table.heads}  # its commit expires them
+        added = table._replace(snapshots=(*table.snapshots, snapshot), expired=table.expired | older)
+        added = added.moved(request.branch, at)
         return added._replace(record=record, at=at) if self._has("table.one-commit") else added
 
     def _broken(self, world: World) -> tuple[str, str] | None:

@@ -1,6 +1,7 @@
 """PyIceberg's producer of a snapshot that adds files, with a manifest for each partition spec.
 
-The one of PyIceberg 0.12 writes all files with the default spec, and begins a new branch without files.
+The one of PyIceberg 0.12 writes all files with the default spec, and begins a new branch without files. Manifests are
+merged when there are many, unless the properties of the table say otherwise.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ from collections.abc import Mapping
 
 from pyiceberg.manifest import DataFile, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.table import Table, Transaction
+from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 from pyiceberg.table.update import AssertRefSnapshotId, TableRequirement, TableUpdate
-from pyiceberg.table.update.snapshot import _FastAppendFiles
+from pyiceberg.table.update.snapshot import _MergeAppendFiles
 from pyiceberg.typedef import EMPTY_DICT
+from pyiceberg.utils.properties import property_as_bool
 
 
-class AppendBySpec(_FastAppendFiles):
+class AppendBySpec(_MergeAppendFiles):
     """Adds files to a branch. Each has the `spec_id` of its partition. A branch that does not exist yet begins at the
     head of main."""
 
     def __init__(self, transaction: Transaction, table: Table, branch: str) -> None:
         super().__init__(Operation.APPEND, transaction, table.io, branch=branch)
+        self._merge_enabled = property_as_bool(table.properties, TableProperties.MANIFEST_MERGE_ENABLED, True)
         refs = transaction.table_metadata.refs
         self._begins_at = refs[MAIN_BRANCH].snapshot_id if branch not in refs and MAIN_BRANCH in refs else None
         if self._begins_at is not None:
@@ -51,7 +54,7 @@ class AppendBySpec(_FastAppendFiles):
         for file in self._added_data_files:
             by_spec[file.spec_id].append(file)
         added = [self._written(self.spec(number), files) for number, files in by_spec.items()]
-        return [*added, *self._existing_manifests()]
+        return self._process_manifests([*added, *self._existing_manifests()])
 
     def _written(self, spec: PartitionSpec, files: list[DataFile]) -> ManifestFile:
         with self.new_manifest_writer(spec) as writer:

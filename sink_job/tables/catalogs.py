@@ -6,11 +6,12 @@ A commit is sent once. Its outcome is one of three: done, `CommitRejected` (the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import requests
-from pyiceberg.catalog import Catalog
+from pyiceberg.catalog import Catalog, MetastoreCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -21,6 +22,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction, StagedTable, Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.types import LongType, NestedField
 
@@ -35,6 +37,8 @@ CATALOG_NAME: Final = "default"
 """The name of a catalog in a SQL database, which other clients have to use, too."""
 _PLACEHOLDER: Final = Schema(NestedField(1, "placeholder", LongType(), required=False))
 """A catalog assigns ids of its own to the columns of a new table. The first commit replaces them."""
+
+_log = logging.getLogger(__name__)
 
 
 class CommitRejected(Exception):
@@ -106,7 +110,7 @@ class IcebergCatalog:
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> None:
         try:
-            self._catalog.commit_table(table, requirements, updates)
+            done = self._catalog.commit_table(table, requirements, updates)
         except (CommitFailedException, TableAlreadyExistsError, NoSuchTableError) as error:
             raise CommitRejected(str(error)) from error
         except (ForbiddenError, UnauthorizedError) as error:
@@ -118,6 +122,15 @@ class IcebergCatalog:
             if isinstance(known, ConfigurationError):
                 raise self._failure(error) from error
             raise CommitUnknown(f"{type(error).__name__}: {error}") from error
+        if isinstance(self._catalog, MetastoreCatalog):  # the server of a REST catalog does it itself
+            self._delete_old_metadata(table, done.metadata)
+
+    def _delete_old_metadata(self, table: Table, after: TableMetadata) -> None:
+        """Deletes the metadata files that the table does not list any more, if its properties say so."""
+        try:
+            self._catalog._delete_old_metadata(table.io, table.metadata, after)
+        except Exception as error:
+            _log.warning("old metadata files of %s stay: %s", ".".join(table.name()), error)
 
     def _failure(self, error: Exception) -> SinkError:
         if isinstance(error, SinkError):  # of the store of the table's metadata

@@ -8,7 +8,7 @@ twice. So its producer makes the snapshot, and the catalog gets the commit once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyiceberg.manifest import DataFile
@@ -26,6 +26,7 @@ from pyiceberg.table.update import (
     AssertLastAssignedFieldId,
     AssertLastAssignedPartitionId,
     AssertTableUUID,
+    RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
     SetDefaultSpecUpdate,
     SetPropertiesUpdate,
@@ -47,7 +48,8 @@ LAST_ADDED: Final = -1
 class TableChange:
     """What a commit changes. `schema` are the columns of the table after it; `record` and `generation` are those of the
     new position; `summary` is for people. `files` have the ids of their partition specs. `specs` are those that the
-    commit adds, and `default_spec` is the id of the default spec after it. `partitioning` is that of the objects."""
+    commit adds, and `default_spec` is the id of the default spec after it. `partitioning` is that of the objects.
+    `expired` are ids of snapshots that are removed from the metadata, and `properties` are set."""
 
     sink_id: str
     ledger: str
@@ -60,6 +62,8 @@ class TableChange:
     specs: Sequence[PartitionSpec] = ()
     default_spec: int | None = None
     partitioning: TablePartitioning = TablePartitioning.NONE
+    expired: Sequence[int] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def with_schema(staged: StagedTable, schema: Schema, spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC) -> StagedTable:
@@ -108,7 +112,8 @@ def commit(catalog: TableCatalog, table: Table, change: TableChange) -> TablePos
         (
             *transaction._updates,
             *updates,
-            SetPropertiesUpdate(updates={position_property(change.sink_id): as_text(position)}),
+            *([RemoveSnapshotsUpdate.model_validate({"snapshot-ids": [*change.expired]})] if change.expired else ()),
+            SetPropertiesUpdate(updates={**change.properties, position_property(change.sink_id): as_text(position)}),
         ),
     )
     return position

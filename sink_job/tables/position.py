@@ -6,7 +6,7 @@ Its copy in the ledger's folder (`sink_job.tables.memory`) only serves to find o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,6 +16,7 @@ from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableNotRegistered
 
 _PREFIX: Final = "s3sink."
+_SUFFIX: Final = ".position"
 
 
 class TablePosition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -39,7 +40,7 @@ class TablePosition(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def position_property(sink_id: str) -> str:
     """The name of the table property with the position of a sink."""
-    return f"{_PREFIX}{sink_id}.position"
+    return f"{_PREFIX}{sink_id}{_SUFFIX}"
 
 
 def as_text(position: TablePosition) -> str:
@@ -60,3 +61,11 @@ def position_in(properties: Mapping[str, str], sink_id: str) -> TablePosition | 
             f"the table property {position_property(sink_id)} is no position ({error}): restore the value that "
             "s3sink register had set"
         ) from None
+
+
+def other_positions(properties: Mapping[str, str], sink_id: str) -> Sequence[TablePosition]:
+    """The positions of other sinks in the same table. Raises TableNotRegistered as `position_in`."""
+    names = (name for name in properties if name.startswith(_PREFIX) and name.endswith(_SUFFIX))
+    ids = (name.removeprefix(_PREFIX).removesuffix(_SUFFIX) for name in names)
+    found = (position_in(properties, each) for each in ids if each != sink_id)
+    return [each for each in found if each is not None]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ from sink_job.tables import plan
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown, TableCatalog
 from sink_job.tables.commit import TableChange, commit, with_schema
 from sink_job.tables.files import DataFiles, FooterReader, ObjectFooter, object_url
+from sink_job.tables.housekeeping import Housekeeping
 from sink_job.tables.memory import Memory, StoredMemory
 from sink_job.tables.partitions.object_partitions import ObjectPartition, Partitioner
 from sink_job.tables.partitions.partition_specs import SpecChange, spec_change
@@ -42,13 +44,6 @@ ATTEMPTS: Final = 6
 """Number of commits without an effect in a row after which a registration ends."""
 READERS: Final = 16
 """Number of concurrent reads of footers."""
-PROPERTIES: Final = {
-    "format-version": "2",
-    "gc.enabled": "false",  # no expiry and no DROP … PURGE deletes objects
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "100",
-}
-"""Properties of new tables."""
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +71,7 @@ class RegistrationOutcome:
 @dataclass(frozen=True)
 class TopicTable:
     """A table and what is to be in it. `prefixes` are those of all keys of the sink; `wait` is called with the seconds
-    before the next attempt. `branch` is the one to which objects are added."""
+    before the next attempt. `branch` is the one to which objects are added. `clock` is in ms."""
 
     name: str
     topic: str
@@ -86,6 +81,8 @@ class TopicTable:
     wait: Callable[[float], None] = field(compare=False)
     partitioning: TablePartitioning = TablePartitioning.NONE
     branch: str = MAIN_BRANCH
+    housekeeping: Housekeeping = field(default_factory=Housekeeping)
+    clock: Callable[[], int] = field(default=lambda: int(time.time() * 1000), compare=False)
 
 
 @dataclass(frozen=True)
@@ -133,7 +130,7 @@ class Registration:
             loaded = table if table is not None else self._staged(prepared)
             self._check_location(loaded)
             try:
-                position = commit(self._catalog, loaded, self._change(prepared))
+                position = commit(self._catalog, loaded, self._change(prepared, loaded))
             except (CommitRejected, CommitUnknown) as error:
                 failed += 1
                 self._failed(error, failed)
@@ -161,7 +158,8 @@ class Registration:
             plan.check_layout(table.metadata, self._target.partitioning, position)
             plan.check_branch(table.metadata, branch)
             self._check_location(table)
-        reader = FooterReader(self._s3, PROPERTIES if table is None else table.properties, self._partitioner.columns)
+        properties = self._target.housekeeping.new_table() if table is None else table.properties
+        reader = FooterReader(self._s3, properties, self._partitioner.columns)
         first = reader.read(batch.objects[0])
         batch = plan.shortened(batch, len(first.columns.leaves))
         with pool(READERS, "s3sink-footers") as readers:
@@ -186,10 +184,11 @@ class Registration:
 
     def _staged(self, prepared: _Prepared) -> StagedTable:
         """The new table. The first of its specs is its default."""
-        return with_schema(self._catalog.stage(self._target.name, PROPERTIES), prepared.schema, prepared.specs.added[0])
+        staged = self._catalog.stage(self._target.name, self._target.housekeeping.new_table())
+        return with_schema(staged, prepared.schema, prepared.specs.added[0])
 
-    def _change(self, prepared: _Prepared) -> TableChange:
-        ledger, files = self._target.ledger, DataFiles(prepared.schema)
+    def _change(self, prepared: _Prepared, table: Table) -> TableChange:
+        ledger, files, keeps = self._target.ledger, DataFiles(prepared.schema), self._target.housekeeping
         return TableChange(
             sink_id=ledger.sink_id,
             ledger=ledger.identity,
@@ -207,6 +206,8 @@ class Registration:
             specs=prepared.specs.added,
             default_spec=prepared.specs.default,
             partitioning=self._target.partitioning,
+            expired=keeps.expired(table.metadata, ledger.sink_id, self._target.clock(), self._target.branch),
+            properties=keeps.changed(table.properties),
         )
 
     def _failed(self, error: CommitRejected | CommitUnknown, failed: int) -> None:

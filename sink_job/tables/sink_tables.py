@@ -14,6 +14,7 @@ from sink_job.ledger.store import Ledger
 from sink_job.s3 import S3Client, S3Settings
 from sink_job.tables.catalog.access import CatalogAccess, CatalogSecrets
 from sink_job.tables.hive_tables.choice import AnyCatalog, open_any
+from sink_job.tables.housekeeping import Housekeeping
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.names import check_chosen, table_names
 from sink_job.tables.plan import LedgerView
@@ -74,6 +75,7 @@ class SinkTables:
             wait=wait,
             partitioning=found[0].partitioning,
             branch=found[0].branch,
+            housekeeping=Housekeeping(found[0].history, found[0].keep_objects),
         )
 
     def catalog(self, spec: TableSpec) -> AnyCatalog:

@@ -40,6 +40,10 @@ def effect_of(request: S3Request) -> str:
     return ""
 
 
+def has_effect(effect: str, request: S3Request) -> bool:
+    return effect_of(request) == effect
+
+
 def register(sink: SinkFixture, rest: str, name: str) -> int:
     return LakeFixture(sink, rest).register("--from-beginning", name=name)
 
@@ -62,7 +66,7 @@ def test_a_registration_killed_at_an_effect_is_completed_by_the_next_one(
                 lake.run(records, (2,))
             work = partial(register, sink_fixture.through(s3_proxy), rest_proxy.endpoint, name)
             proxy = rest_proxy if effect in POSTS else s3_proxy
-            assert killed_at(work, proxy, lambda r, at=effect: effect_of(r) == at, point, 1), effect
+            assert killed_at(work, proxy, partial(has_effect, effect), point, 1), effect
             assert register(sink_fixture, rest, name) == 0
             assert lake.read(VALUES, name) == expected(records, lambda offset: 2), effect
             assert lake.verify(name).findings == [], effect

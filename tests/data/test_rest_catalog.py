@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 from uuid import uuid4
@@ -9,10 +11,12 @@ from uuid import uuid4
 import pytest
 
 from devtools.certificates import self_signed
+from devtools.s3 import s3_client
 from sink_job.api.errors import TableRolledBack, TransientError
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
 from sink_job.ledger.store import Ledger
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown
+from sink_job.tables.housekeeping import DAY_MS
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.plan import Request
 from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
@@ -46,11 +50,16 @@ class RestTable:
         self.lake = lake
         self.name = f"lake.t{uuid4().hex[:12]}"
         self.catalog = FaultyCatalog(lake.catalog)
+        self.ahead_ms = 0
+        """How far the clock of registrations is ahead."""
 
     def register(self, request: Request = BEGIN) -> RegistrationOutcome:
         s3 = self.lake.sink.s3
         view, objects = read_ledger(Ledger(s3, ROOT, "register"), "default.log")
-        target = TopicTable(self.name, "log", objects["log"], view, ("topics/",), lambda seconds: None)
+        now = time.time_ns() // 1_000_000 + self.ahead_ms
+        target = TopicTable(
+            self.name, "log", objects["log"], view, ("topics/",), lambda seconds: None, clock=lambda: now
+        )
         return Registration(s3, ROOT, self.catalog, target).run(request)
 
     def rows(self) -> Any:
@@ -167,3 +176,28 @@ def test_a_catalog_with_a_login_and_lost_replies_gets_each_record_once_and_its_s
     assert "AccessDenied" in found or "InvalidCredentials" in found
     for secret in (TOKEN, PASSWORD, BASIC, CLIENT_SECRET, *(f"issued-token-{n}" for n in range(9))):
         assert secret not in found
+
+
+def test_housekeeping_keeps_each_record_and_few_files_of_metadata(table: RestTable) -> None:
+    table.register()
+    loaded = table.catalog.load(table.name)
+    assert loaded is not None
+    with loaded.transaction() as change:
+        change.set_properties({"write.metadata.previous-versions-max": "2", "commit.manifest.min-count-to-merge": "3"})
+    for count in (35, 45, 55):
+        table.lake.run(count, (2,))
+        table.register()
+    table.ahead_ms = 8 * DAY_MS
+    table.lake.run(65, (2,))
+    table.register()
+    assert table.rows() == records(65)
+    loaded = table.catalog.load(table.name)
+    assert loaded is not None
+    assert len(loaded.metadata.snapshots) == 2
+    head = loaded.current_snapshot()
+    assert head is not None
+    assert len(head.manifests(loaded.io)) < 3
+    bucket, _, folder = loaded.location().removeprefix("s3://").partition("/")
+    kept = s3_client(table.lake.sink.endpoint).list_objects_v2(Bucket=bucket, Prefix=folder)["Contents"]
+    assert sum(each["Key"].endswith(".metadata.json") for each in kept) == 3
+    assert table.lake.verify(table.name).findings == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from sink_job.api.parser import load_sink
 from sink_job.api.sections.tables_section import CatalogSpec
 from sink_job.ledger.store import Ledger
 from sink_job.tables.catalogs import CommitUnknown, IcebergCatalog, open_catalog
+from sink_job.tables.housekeeping import Housekeeping
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.memory import Memory, StoredMemory
 from sink_job.tables.plan import Request, head_of
@@ -85,6 +87,9 @@ class TableSink:
         self.catalog = FaultyCatalog(open_catalog(self.catalog_spec(folder), self._client_of))
         self.effects: Callable[[], None] = lambda: None
         self.options: dict[str, Any] = {}
+        self.housekeeping = Housekeeping()
+        self.ahead_ms = 0
+        """How far the clock of registrations is ahead."""
 
     def partition_by(self, **partitioner: Any) -> None:
         """Sets the partitioner of later drivers."""
@@ -117,7 +122,15 @@ class TableSink:
         s3: Any = self.s3
         view, objects = read_ledger(Ledger(s3, self.root, "register"), SINK_ID)
         target = TopicTable(
-            NAME, "log", objects.get("log", ()), view, ("topics/",), lambda seconds: None, **self.options
+            name=NAME,
+            topic="log",
+            objects=objects.get("log", ()),
+            ledger=view,
+            prefixes=("topics/",),
+            wait=lambda seconds: None,
+            housekeeping=self.housekeeping,
+            clock=lambda: time.time_ns() // 1_000_000 + self.ahead_ms,
+            **self.options,
         )
         return Registration(s3, self.root, self.catalog, target)
 

@@ -11,7 +11,7 @@ from sink_job.api.enums import CatalogType, TablePartitioning
 from sink_job.api.field_types import Region, TextValidator
 from sink_job.api.sections.aws_access import AssumeRoleSpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
-from sink_job.api.units.quantities import DAY, MINUTE, SECOND, Duration
+from sink_job.api.units.quantities import DAY, HOUR, MINUTE, SECOND, Duration
 
 MAX_TABLES: Final = 10
 _NAME: Final = r"([A-Za-z0-9_]|\{topic\})+([.]([A-Za-z0-9_]|\{topic\})+)+"
@@ -109,3 +109,10 @@ class TableSpec(SpecModel):
     """Branch of the tables to which objects are added. A branch that does not exist begins at the head of main."""
     every: Annotated[int, Duration(minimum=SECOND, maximum=DAY)] = 5 * MINUTE
     """Minimum time between two registrations of a table. Nothing is registered while nothing is new."""
+    history: Annotated[int, Duration(minimum=HOUR)] = 7 * DAY
+    """Age from which on snapshots are expired, in the commits that add objects. No file is deleted. Branches and tags
+    keep theirs."""
+    keep_objects: bool = True
+    """Iceberg's clients delete no objects when they expire snapshots or drop the table with PURGE: the table gets the
+    property gc.enabled=false. With false they delete objects that the table does not refer to any more, for example
+    after a compaction, and the ledger then names objects that do not exist."""
