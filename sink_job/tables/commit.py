@@ -66,6 +66,24 @@ class TableChange:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
+class _OneMetadata(Transaction):
+    """A transaction whose metadata is made once for its updates. PyIceberg makes it at each use, a dozen times in a
+    commit, and copies all snapshots each time."""
+
+    _made: tuple[int, TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        count = len(self._updates)
+        if self._made is None or self._made[0] != count:
+            self._made = (count, super().table_metadata if count else self._table.metadata)
+        return self._made[1]
+
+
+class _NewTable(_OneMetadata, CreateTableTransaction):
+    """One for a table that does not exist yet."""
+
+
 def with_schema(staged: StagedTable, schema: Schema, spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC) -> StagedTable:
     """The table that is to be created, with these columns and their ids, and this partition spec."""
     columns = schema.model_copy(update={"schema_id": staged.metadata.current_schema_id})
@@ -123,12 +141,12 @@ def _transaction(table: Table, change: TableChange) -> tuple[Transaction, tuple[
     """A transaction with the change of columns and partition specs, which is never committed, and what the table has to
     be."""
     if isinstance(table, StagedTable):
-        created = CreateTableTransaction(table)
+        created = _NewTable(table)
         others = [each for each in change.specs if each.spec_id != table.metadata.default_spec_id]
         if others:
             created._apply(tuple(AddPartitionSpecUpdate(spec=each) for each in others))
         return created, (AssertCreate(),)
-    transaction, metadata = Transaction(table), table.metadata
+    transaction, metadata = _OneMetadata(table), table.metadata
     required: list[Any] = [
         AssertTableUUID(uuid=metadata.table_uuid),
         AssertDefaultSpecId.model_validate({"default-spec-id": metadata.default_spec_id}),

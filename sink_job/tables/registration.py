@@ -142,6 +142,8 @@ class Registration:
             del prepared, batch, loaded, table  # they are large, and the next ones are made beside them
             gc.collect()
             release_free_memory()
+            if position.record >= self._target.ledger.number:
+                return outcome
 
     def _next(self, table: Table | None, memory: Memory | None, request: Request, limit: int) -> Batch | None:
         target = self._target
