@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -85,6 +85,14 @@ class AuditEntry(msgspec.Struct, frozen=True):
     object: ClosedObject | None = None
     rotation: RotationRange | None = None
     lost: LostObject | None = None
+
+
+class PublishedFile(NamedTuple):
+    """A file of the published log, with the entries of the records `(start, end]`."""
+
+    start: int
+    end: int
+    key: str
 
 
 def record_name(number: int) -> str:
@@ -292,19 +300,14 @@ class Ledger:
 
         Raises ConfigurationError when a file is missing, LedgerUnreadable when one cannot be read.
         """
-        lines: list[AuditEntry] = []
-        by_end = _by_end(self._folders.files("published/"))
-        end = state.audited_to
-        while end:
-            if end not in by_end:
-                raise ConfigurationError(
-                    f"the published log {self.s3.url_of(self.root)}published/ has no file that ends at record "
-                    f"{end}. Restore that object (an earlier version of it, or a backup)."
-                )
-            start, key = by_end[end]
-            lines[:0] = files.read_lines(self.s3, key, AuditEntry)
-            end = start
-        return [*lines, *_since_snapshot(state)]
+        read = (files.read_lines(self.s3, each.key, AuditEntry) for each in self.published_files(state))
+        entries = [entry for lines in read for entry in lines]
+        return [*entries, *_since_snapshot(state)]
+
+    def published_files(self, state: LedgerState) -> list[PublishedFile]:
+        """The files of the published log up to the state, in order. Raises ConfigurationError when one is missing."""
+        found = {each.end: each for each in _published(self._folders.files("published/"))}
+        return _chain(found, state.audited_to, f"{self.url}published/")
 
     def write_intent(self, intent: Intent) -> None:
         """Writes the intent of a round. Its ranges cover those of the epoch's previous intents."""
@@ -348,20 +351,32 @@ class Ledger:
         return files.read(self.s3, self.root + name, kind, expected_format=FORMAT)
 
 
-def _by_end(published: Iterable[Listed]) -> dict[int, tuple[int, str]]:
-    """The start and the key of each file of the published log, by its end."""
-    by_end = {}
-    for listed in published:
-        start, end = (int(n) for n in listed.key.rsplit("/", 1)[1].split(".")[0].split("-"))
-        by_end[end] = (start, listed.key)
-    return by_end
+def _chain(found: Mapping[int, PublishedFile], end: int, folder: str) -> list[PublishedFile]:
+    """The files up to record `end`, by which they are `found`. Raises ConfigurationError when one is missing."""
+    chain: list[PublishedFile] = []
+    while end:
+        if end not in found:
+            raise ConfigurationError(
+                f"the published log {folder} has no file that ends at record {end}. Restore that object (an earlier "
+                "version of it, or a backup)."
+            )
+        chain.append(found[end])
+        end = found[end].start
+    return chain[::-1]
+
+
+def _published(listed: Iterable[Listed]) -> Iterator[PublishedFile]:
+    """The files of the published log."""
+    for each in listed:
+        start, end = (int(n) for n in each.key.rsplit("/", 1)[1].split(".")[0].split("-"))
+        yield PublishedFile(start, end, each.key)
 
 
 def published_times(s3: S3Client, root: str) -> dict[int, int]:
     """When each file of the published log was written, in ms by the store's clock, by the number of its last record."""
     listed = list(files.Folders(s3, root).files("published/"))
     at = {each.key: each.last_modified_ms for each in listed}
-    return {end: at[key] for end, (_, key) in _by_end(listed).items()}
+    return {each.end: at[each.key] for each in _published(listed)}
 
 
 def _describe_writer(record: Record | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.table import Table
@@ -18,7 +18,7 @@ from sink_job.tables.partitions.partition_audit import PartitionReader
 from sink_job.tables.plan import LedgerView, head_of, is_rolled_back
 from sink_job.tables.position import TablePosition, position_in
 
-ReadLedger = Callable[[], tuple[LedgerView, Mapping[str, Sequence[ClosedObject]]]]
+ReadLedger = Callable[[], tuple[LedgerView, Mapping[str, Iterable[ClosedObject]]]]
 """Reads the ledger: its view and the acknowledged objects by topic."""
 
 

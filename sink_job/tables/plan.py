@@ -6,7 +6,7 @@ memory is read before the table, so the table is never behind it, unless another
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -126,7 +126,7 @@ def start_after(
     return position.record
 
 
-def next_batch(objects: Sequence[ClosedObject], after: int, end: int, limit: int = MAX_OBJECTS) -> Batch | None:
+def next_batch(objects: Iterable[ClosedObject], after: int, end: int, limit: int = MAX_OBJECTS) -> Batch | None:
     """The next objects that were acknowledged after record `after`; `objects` are in the order of these records, and
     `end` is the newest record of the ledger. None if there are none. A record's objects are in one batch."""
     added: list[ClosedObject] = []

@@ -21,6 +21,7 @@ from sink_job.api.spec import Sink
 from sink_job.s3 import S3Client, S3Settings
 from sink_job.tables.catalog.access import CatalogSecrets
 from sink_job.tables.hive_tables.choice import AnyCatalog, registration_in
+from sink_job.tables.ledger_reader import KnownFiles
 from sink_job.tables.memory import StoredMemory
 from sink_job.tables.names import table_names
 from sink_job.tables.plan import Request
@@ -95,6 +96,7 @@ class Registrar:
         self._redact = redact
         self._secrets = secrets
         self._tick_s = tick_s
+        self._known = KnownFiles()
         self._schedules = [_Schedule(spec) for spec in sink.spec.tables]
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="s3sink-tables", daemon=True)
@@ -142,7 +144,7 @@ class Registrar:
 
     def _register(self, due: Sequence[_Schedule], published: Mapping[str, int]) -> None:
         try:
-            tables = read_tables(self._sink, self._settings, self._s3, self._secrets)
+            tables = read_tables(self._sink, self._settings, self._s3, self._secrets, self._known)
         except Exception as error:
             for each in due:
                 self._later(each)
@@ -184,7 +186,7 @@ class Registrar:
             raise
         except Exception as error:
             after = self._last_record(tables, lag)
-            lag.read(published, sum(o.acknowledged > after for o in objects), self._clock())
+            lag.read(published, objects.count_after(after), self._clock())
             self._failed(lag, error)
             return False
         lag.read(published, 0, self._clock())

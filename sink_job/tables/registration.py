@@ -33,6 +33,7 @@ from sink_job.tables.catalogs import CommitRejected, CommitUnknown, TableCatalog
 from sink_job.tables.commit import TableChange, commit, with_schema
 from sink_job.tables.files import DataFiles, FooterReader, ObjectFooter, object_url
 from sink_job.tables.housekeeping import Housekeeping
+from sink_job.tables.ledger_reader import ObjectLog
 from sink_job.tables.memory import Memory, StoredMemory
 from sink_job.tables.partitions.object_partitions import ObjectPartition, Partitioner
 from sink_job.tables.partitions.partition_specs import SpecChange, spec_change
@@ -75,7 +76,7 @@ class TopicTable:
 
     name: str
     topic: str
-    objects: Sequence[ClosedObject]
+    objects: Sequence[ClosedObject] | ObjectLog
     ledger: LedgerView
     prefixes: Sequence[str]
     wait: Callable[[float], None] = field(compare=False)
@@ -83,6 +84,12 @@ class TopicTable:
     branch: str = MAIN_BRANCH
     housekeeping: Housekeeping = field(default_factory=Housekeeping)
     clock: Callable[[], int] = field(default=lambda: int(time.time() * 1000), compare=False)
+
+    def after(self, record: int) -> Iterable[ClosedObject]:
+        """The objects that later records than `record` have acknowledged, in the order of these records."""
+        if isinstance(self.objects, Sequence):
+            return (o for o in self.objects if o.acknowledged > record)
+        return self.objects.after(record)
 
 
 @dataclass(frozen=True)
@@ -150,7 +157,7 @@ class Registration:
         after = plan.start_after(
             None if table is None else table.metadata, memory, target.ledger, request, target.branch
         )
-        return plan.next_batch(target.objects, after, target.ledger.number, limit)
+        return plan.next_batch(target.after(after), after, target.ledger.number, limit)
 
     def _prepare(self, table: Table | None, batch: Batch) -> _Prepared:
         """Reads the footers, and checks that the table can have the objects."""

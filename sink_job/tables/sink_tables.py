@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.sections.tables_section import TableSpec
 from sink_job.api.spec import Sink
 from sink_job.ledger.first_claim.ledger_place import ledger_root
-from sink_job.ledger.state import ClosedObject
 from sink_job.ledger.store import Ledger
 from sink_job.s3 import S3Client, S3Settings
 from sink_job.tables.catalog.access import CatalogAccess, CatalogSecrets
 from sink_job.tables.hive_tables.choice import AnyCatalog, open_any
 from sink_job.tables.housekeeping import Housekeeping
-from sink_job.tables.ledger_reader import read_ledger
+from sink_job.tables.ledger_reader import KnownFiles, TopicObjects, read_ledger
 from sink_job.tables.names import check_chosen, table_names
 from sink_job.tables.plan import LedgerView
 from sink_job.tables.registration import TopicTable
@@ -30,7 +29,7 @@ class SinkTables:
     settings: S3Settings
     s3: S3Client
     view: LedgerView
-    objects: Mapping[str, Sequence[ClosedObject]]
+    objects: Mapping[str, TopicObjects]
     secrets: CatalogSecrets = field(default_factory=CatalogSecrets)
 
     @property
@@ -44,7 +43,7 @@ class SinkTables:
         topics_dir, rejected = self.sink.spec.s3.topics_dir, self.sink.spec.errors.dead_letters.prefix
         return [f"{topics_dir}/" if topics_dir else "", *([] if rejected is None else [f"{rejected}/"])]
 
-    def read(self) -> tuple[LedgerView, Mapping[str, Sequence[ClosedObject]]]:
+    def read(self) -> tuple[LedgerView, Mapping[str, TopicObjects]]:
         """Reads the ledger."""
         return read_ledger(Ledger(self.s3, self.root, "register"), self.sink.sink_id)
 
@@ -94,8 +93,14 @@ def open_tables(sink: Sink, secrets: CatalogSecrets, *, reads_only: bool = False
     return read_tables(sink, settings, s3, secrets)
 
 
-def read_tables(sink: Sink, settings: S3Settings, s3: S3Client, secrets: CatalogSecrets | None = None) -> SinkTables:
-    """Reads the ledger. Raises ConfigurationError and the errors of the store."""
+def read_tables(
+    sink: Sink,
+    settings: S3Settings,
+    s3: S3Client,
+    secrets: CatalogSecrets | None = None,
+    known: KnownFiles | None = None,
+) -> SinkTables:
+    """Reads the ledger; `known`: what an earlier call has read. Raises ConfigurationError and errors of the store."""
     ledger = Ledger(s3, ledger_root(s3, sink.spec.s3.topics_dir, sink.sink_id), "register")
-    view, objects = read_ledger(ledger, sink.sink_id)
+    view, objects = read_ledger(ledger, sink.sink_id, known)
     return SinkTables(sink, settings, s3, view, objects, secrets or CatalogSecrets())

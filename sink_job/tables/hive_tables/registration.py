@@ -46,7 +46,7 @@ class PartitionRegistration:
                 f"table {target.name} does not exist: create it with the output of {self._store.command}"
             )
         after = self._after(table, memory, request)
-        objects = [o for o in target.objects if o.acknowledged > after]
+        objects = list(target.after(after))
         partitions = partitions_of(table, objects, self._s3.bucket)
         batches = [partitions[at : at + BATCH] for at in range(0, len(partitions), BATCH)]
         outcome = RegistrationOutcome(
