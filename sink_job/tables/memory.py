@@ -22,7 +22,7 @@ class Memory(msgspec.Struct, frozen=True):
     """The UUID of the table and the position of the last registration.
 
     `accepted` is a snapshot with a position from which the table was rolled back, which the user has accepted for
-    `branch`; 0: none.
+    `branch`, and `accepted_head` the head of the branch then; 0: none.
     """
 
     uuid: str
@@ -31,6 +31,7 @@ class Memory(msgspec.Struct, frozen=True):
     record: int
     snapshot: int
     accepted: int = 0
+    accepted_head: int = 0
     format: int = FORMAT
     branch: str = MAIN_BRANCH
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+import msgspec
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 
@@ -275,7 +276,11 @@ def _check_memory(
             f"was restored. --accept {Acceptance.POSITION_LOWER} continues at the position of the table, which adds "
             "the later objects again"
         )
-    is_known = memory is not None and (memory.accepted, memory.branch) == (position.snapshot, branch)
+    is_known = (
+        memory is not None
+        and (memory.accepted, memory.branch) == (position.snapshot, branch)
+        and not _is_behind(table, memory, position, branch)
+    )
     if is_rolled_back(table, position, branch) and not is_known and Acceptance.ROLLED_BACK not in accepted:
         if position.branch != branch:
             raise TableRolledBack(
@@ -289,6 +294,12 @@ def _check_memory(
             f"the history of the present one. Roll forward to it; or --accept {Acceptance.ROLLED_BACK} continues after "
             "that record, and what the table lacks stays out of it"
         )
+
+
+def _is_behind(table: TableMetadata, memory: Memory, position: TablePosition, branch: str) -> bool:
+    """Whether the branch was rolled back further than the user has accepted."""
+    accepted = msgspec.structs.replace(position, snapshot=memory.accepted_head, sequence=0, branch=branch)
+    return memory.accepted_head != 0 and is_rolled_back(table, accepted, branch)
 
 
 def is_rolled_back(table: TableMetadata, position: TablePosition, branch: str = MAIN_BRANCH) -> bool:

@@ -143,7 +143,7 @@ class Registration:
                 self._failed(error, failed)
                 continue
             failed = 0
-            self._memory.write(_memory(loaded, position, 0, self._target.branch))
+            self._memory.write(_memory(loaded, position, (0, 0), self._target.branch))
             request = replace(request, accepted=frozenset())  # what was accepted is in the table now
             outcome = replace(self._added(outcome, prepared, created=table is None), position=position)
             del prepared, batch, loaded, table  # they are large, and the next ones are made beside them
@@ -243,9 +243,12 @@ class Registration:
         if table is None or position is None:
             return outcome
         branch = self._target.branch
-        accepted = 0 if memory is None or memory.branch != branch else memory.accepted
+        accepted = (0, 0)
+        if memory is not None and memory.branch == branch:
+            accepted = (memory.accepted, memory.accepted_head)
         if Acceptance.ROLLED_BACK in request.accepted:
-            accepted = position.snapshot
+            head = table.snapshot_by_name(branch)
+            accepted = (position.snapshot, 0 if head is None else head.snapshot_id)
         found = _memory(table, position, accepted, branch)
         if found != memory and not dry_run:
             self._memory.write(found)
@@ -280,14 +283,15 @@ def _without(partitions: Iterable[ObjectPartition]) -> Counter[str]:
     return Counter(name for each in partitions for name in each.without or ())
 
 
-def _memory(table: Table, position: TablePosition, accepted: int, branch: str) -> Memory:
+def _memory(table: Table, position: TablePosition, accepted: tuple[int, int], branch: str) -> Memory:
     return Memory(
         uuid=str(table.metadata.table_uuid),
         ledger=position.ledger,
         generation=position.generation,
         record=position.record,
         snapshot=position.snapshot,
-        accepted=accepted,
+        accepted=accepted[0],
+        accepted_head=accepted[1],
         branch=branch,
     )
 

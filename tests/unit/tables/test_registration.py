@@ -45,11 +45,11 @@ def expect_once(sink: TableSink) -> None:
     assert sink.files() == list(sink.objects())
 
 
-def roll_back(sink: TableSink) -> None:
-    """Another program moves the table to its first snapshot."""
+def roll_back(sink: TableSink, to: int = 0) -> None:
+    """Another program moves the table to its first snapshot, or another one of its history."""
     table = sink.table()
     with table.manage_snapshots() as snapshots:
-        snapshots.set_current_snapshot(table.history()[0].snapshot_id)
+        snapshots.set_current_snapshot(table.history()[to].snapshot_id)
 
 
 # -- what is added ---------------------------------------------------------------------------------------------------
@@ -290,6 +290,18 @@ def test_an_accepted_rollback_without_new_objects_is_remembered(table_sink: Tabl
         table_sink.register()
     roll_back(table_sink)
     assert table_sink.register(accepting(Acceptance.ROLLED_BACK)).objects == 0
+    assert table_sink.register(CONTINUE).objects == 0
+
+
+def test_a_second_rollback_stops_after_the_first_one_was_accepted(table_sink: TableSink) -> None:
+    for records in (20, 40, 60):
+        table_sink.write(records)
+        table_sink.register()
+    roll_back(table_sink, to=1)
+    table_sink.register(accepting(Acceptance.ROLLED_BACK))
+    roll_back(table_sink)
+    assert isinstance(error_of(lambda: table_sink.register(CONTINUE)), TableRolledBack)
+    table_sink.register(accepting(Acceptance.ROLLED_BACK))
     assert table_sink.register(CONTINUE).objects == 0
 
 

@@ -33,7 +33,8 @@ def test_a_target_has_the_options_of_its_entry(registered_sink: RegisteredSink) 
     opened = open_tables(registered_sink.fixture.sink, CatalogSecrets())
     target = opened.target("other.log", "log", lambda seconds: None)
     assert (target.name, target.partitioning, target.branch) == ("other.log", "Path", "main")
-    assert len(target.objects) == 3
+    assert target.objects is opened.objects["log"]
+    assert opened.objects["log"].count_after(0) == 3
 
 
 def test_two_entries_with_one_table_are_rejected(registered_sink: RegisteredSink) -> None:
