@@ -13,6 +13,7 @@ import pytest
 
 from devtools.simulation import mutations
 from devtools.simulation.mutations import MUTATIONS
+from devtools.simulation.table_mutations import TABLE_MUTATIONS
 
 RUNS = 600
 BASE = 0
@@ -42,7 +43,7 @@ def test_a_deliberate_defect_is_found(name: str) -> None:
 
 
 def test_the_file_of_seeds_has_no_other_names() -> None:
-    assert SEEDS.keys() <= MUTATIONS.keys()
+    assert SEEDS.keys() <= {*MUTATIONS, *TABLE_MUTATIONS}
 
 
 def test_a_seed_that_no_longer_finds_its_defect_is_reported_after_a_search(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,265 @@
+"""A catalog with one table in memory, whose replies get lost and whose commits are delayed, and other programs that
+change the table. Metadata, requirements and manifests are PyIceberg's own."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pyiceberg.catalog import MetastoreCatalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
+from pyiceberg.table import StagedTable, Table, Transaction
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.table.update import (
+    RemovePropertiesUpdate,
+    RemoveSnapshotsUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+    update_table_metadata,
+)
+from pyiceberg.table.update.snapshot import _FastAppendFiles
+from pyiceberg.typedef import Record
+from pyiceberg.types import LongType, NestedField
+
+from sink_job.api.errors import TransientError
+from sink_job.tables.catalogs import CommitRejected, CommitUnknown
+
+LOCATION: Final = "s3://lake/tables/log"
+COLUMNS: Final = Schema(NestedField(1, "c", LongType(), required=False))
+FAULTS: Final = ("conflict", "server error", "lost", "lost reply")
+Draw = Callable[[], str | None]
+"""The fault of a commit; None: none."""
+
+
+class MemoryIO(FileIO):
+    """Files of metadata."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.files: dict[str, bytes] = {}
+
+    def new_input(self, location: str) -> InputFile:
+        return _Input(location, self.files)
+
+    def new_output(self, location: str) -> OutputFile:
+        return _Output(location, self.files)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        raise AssertionError("a registration deletes no file")
+
+
+class _Input(InputFile):
+    def __init__(self, location: str, files: dict[str, bytes]) -> None:
+        super().__init__(location)
+        self._files = files
+
+    def __len__(self) -> int:
+        return len(self._files[self.location])
+
+    def exists(self) -> bool:
+        return self.location in self._files
+
+    def open(self, seekable: bool = True) -> io.BytesIO:
+        return io.BytesIO(self._files[self.location])
+
+
+class _Output(OutputFile):
+    def __init__(self, location: str, files: dict[str, bytes]) -> None:
+        super().__init__(location)
+        self._files = files
+
+    def __len__(self) -> int:
+        return len(self._files[self.location])
+
+    def exists(self) -> bool:
+        return self.location in self._files
+
+    def to_input_file(self) -> InputFile:
+        return _Input(self.location, self._files)
+
+    def create(self, overwrite: bool = False) -> io.BytesIO:
+        files, location = self._files, self.location
+
+        class Written(io.BytesIO):
+            def close(self) -> None:
+                if not self.closed:
+                    files[location] = self.getvalue()
+                super().close()
+
+        return Written()
+
+
+class SimulatedCatalog:
+    """A `TableCatalog`. `step` is called before and after each request, and `draw` for the fault of a commit."""
+
+    def __init__(self, rng: random.Random, step: Callable[[str], None], draw: Draw, load_fails: Draw) -> None:
+        self._rng = rng
+        self._step = step
+        self._draw = draw
+        self._load_fails = load_fails
+        self.io = MemoryIO()
+        self.metadata: TableMetadata | None = None
+        self.delayed: list[Callable[[], None]] = []
+        self._compacted: dict[str, Mapping[str, int]] = {}
+        self._contents: dict[int, Mapping[str, int]] = {}
+
+    # -- requests ------------------------------------------------------------------------------------------------------
+
+    def load(self, name: str) -> Table | None:
+        self._step("load")
+        if self._load_fails() is not None:
+            raise TransientError("500")
+        found = self._table()
+        self._step("reply to load")
+        return found
+
+    def stage(self, name: str, properties: Mapping[str, str]) -> StagedTable:
+        metadata = new_table_metadata(
+            COLUMNS, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, LOCATION, dict(properties)
+        )
+        catalog: Any = None
+        return StagedTable(("lake", "log"), metadata, f"{LOCATION}/metadata/0.json", self.io, catalog)
+
+    def commit(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> None:
+        self._step("commit")
+        fault = self._draw()
+        if fault == "conflict":
+            raise CommitRejected("409")
+        if fault == "server error":
+            raise CommitUnknown("500")
+        if fault == "lost":
+            self.delayed.append(lambda: self._apply(requirements, updates))
+            raise CommitUnknown("timeout")
+        try:
+            self._apply(requirements, updates)
+        except CommitFailedException as error:
+            if fault != "lost reply":
+                raise CommitRejected(str(error)) from error
+        except ValueError as error:  # a snapshot that is to expire has expired meanwhile
+            raise CommitUnknown(str(error)) from error
+        if fault == "lost reply":
+            raise CommitUnknown("connection lost")
+        self._step("reply to commit")
+
+    def land(self) -> None:
+        """A delayed commit arrives."""
+        request = self.delayed.pop(self._rng.randrange(len(self.delayed)))
+        try:
+            request()
+        except (CommitFailedException, ValueError):
+            return
+
+    def _table(self) -> Table | None:
+        if self.metadata is None:
+            return None
+        catalog: Any = None
+        return Table(("lake", "log"), self.metadata, f"{LOCATION}/metadata/1.json", self.io, catalog)
+
+    def _apply(self, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]) -> None:
+        for each in requirements:
+            each.validate(self.metadata)
+        base = self.metadata
+        self.metadata = update_table_metadata(
+            MetastoreCatalog._empty_table_metadata() if base is None else base, updates, enforce_validation=base is None
+        )
+
+    # -- what the table has --------------------------------------------------------------------------------------------
+
+    def contents(self) -> Mapping[str, int]:
+        """How often the table has each object, by its path."""
+        head = None if self.metadata is None else self.metadata.current_snapshot()
+        if head is None:
+            return {}
+        if head.snapshot_id not in self._contents:
+            found: Counter[str] = Counter()
+            for manifest in head.manifests(self.io):
+                for entry in manifest.fetch_manifest_entry(self.io):
+                    path = entry.data_file.file_path
+                    found.update(self._compacted.get(path, {path: 1}))
+            self._contents[head.snapshot_id] = found
+        return self._contents[head.snapshot_id]
+
+    # -- other programs ------------------------------------------------------------------------------------------------
+
+    def compact(self) -> None:
+        """All objects are in one file of another program then."""
+        self._snapshot(_Replacing, self.contents())
+
+    def append(self) -> None:
+        """A snapshot of another program, without files."""
+        self._snapshot(_FastAppendFiles, None)
+
+    def _snapshot(self, kind: type[_FastAppendFiles], contents: Mapping[str, int] | None) -> None:
+        table = self._table()
+        assert table is not None
+        producer = kind(Operation.APPEND, Transaction(table), self.io)
+        if contents is not None:
+            path = f"s3://lake/compacted/{len(self._compacted)}"
+            self._compacted[path] = dict(contents)
+            producer.append_data_file(_file(path))
+        updates, _ = producer._commit()
+        self._apply((), updates)
+
+    def expire(self) -> None:
+        """All snapshots but the head."""
+        assert self.metadata is not None
+        old = [each.snapshot_id for each in self.metadata.snapshots if each != self.metadata.current_snapshot()]
+        if old:
+            self._apply((), (RemoveSnapshotsUpdate.model_validate({"snapshot-ids": old}),))
+
+    def roll_back(self) -> bool:
+        """To any ancestor of the head; returns whether there is one."""
+        assert self.metadata is not None
+        known = {each.snapshot_id: each.parent_snapshot_id for each in self.metadata.snapshots}
+        at = known.get(self.metadata.current_snapshot_id or 0)
+        earlier = []
+        while at in known:
+            earlier.append(at)
+            at = known[at]
+        if earlier:
+            given = {"snapshot-id": self._rng.choice(earlier), "ref-name": "main", "type": "branch"}
+            self._apply((), (SetSnapshotRefUpdate.model_validate(given),))
+        return bool(earlier)
+
+    def replace(self) -> None:
+        """Another program drops the table, and perhaps creates an empty one with the same columns."""
+        self.metadata = None
+        if self._rng.random() < 0.5:
+            self.metadata = self.stage("", {"format-version": "2"}).metadata
+
+    def set_property(self, name: str, value: str | None) -> None:
+        update: TableUpdate = (
+            RemovePropertiesUpdate(removals=[name]) if value is None else SetPropertiesUpdate(updates={name: value})
+        )
+        self._apply((), (update,))
+
+
+class _Replacing(_FastAppendFiles):
+    """Makes a snapshot without the files of its parent."""
+
+    def _existing_manifests(self) -> list[ManifestFile]:
+        return []
+
+
+def _file(path: str) -> DataFile:
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_format=FileFormat.PARQUET,
+        file_path=path,
+        partition=Record(),
+        record_count=1,
+        file_size_in_bytes=1,
+    )

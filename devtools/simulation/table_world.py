@@ -1,0 +1,331 @@
+"""Registrations of a table in simulated time: killed, with lost and late replies of the catalog, beside each other and
+other programs. Each object is in the table once, and none is missing, but for those of accepted rollbacks.
+
+`python -m devtools.simulation.table_world --cases 10000` runs random cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import random
+from collections.abc import Callable
+from typing import Any, Final, cast
+from unittest.mock import patch
+
+from pyiceberg.table.metadata import TableMetadata
+
+from devtools.simulation.executors import without_threads
+from devtools.simulation.oracle import Violation
+from devtools.simulation.scheduler import Actor, Scheduler
+from devtools.simulation.table_catalog import COLUMNS, FAULTS, SimulatedCatalog
+from sink_job.api.errors import TableNotRegistered, TransientError
+from sink_job.ledger.state import ClosedObject, OffsetChecksum
+from sink_job.s3 import NotFound, S3Client
+from sink_job.tables import registration
+from sink_job.tables.files import ObjectFooter
+from sink_job.tables.housekeeping import Housekeeping
+from sink_job.tables.parquet_schema import ParquetColumns
+from sink_job.tables.plan import Acceptance, LedgerView, Request, last_committed
+from sink_job.tables.position import as_text, position_in, position_property
+from sink_job.tables.registration import Registration, TopicTable
+
+SINK_ID: Final = "sink"
+ROOT: Final = "topics/_s3sink/sink/"
+PROPERTY: Final = position_property(SINK_ID)
+KINDS: Final = ("commits", "expiry", "rollback", "replacement", "removed position", "older position")
+"""What other programs do in a run beside commits. One kind in each: two may hide one another, as docs/tables.md says of
+an expiry after a rollback."""
+STEPS: Final = 120
+MAX_ACTORS: Final = 3
+MAX_OBJECTS: Final = 12
+RESOLUTIONS: Final = 6
+
+
+class _Files:
+    """The file of the memory."""
+
+    bucket = "archive"
+
+    def __init__(self, step: Callable[[str], None]) -> None:
+        self._step = step
+        self.objects: dict[str, bytes] = {}
+
+    def url_of(self, key: str) -> str:
+        return f"s3://archive/{key}"
+
+    def get(self, key: str) -> bytes:
+        self._step("read the memory")
+        if key not in self.objects:
+            raise NotFound(key)
+        return self.objects[key]
+
+    def put(self, key: str, body: bytes) -> None:
+        self._step("write the memory")
+        self.objects[key] = body
+        self._step("reply to write")
+
+
+class _Footers:
+    """Footers of objects that are in no store."""
+
+    _columns = ParquetColumns(COLUMNS, (1,))
+
+    def __init__(self, s3: S3Client, *given: Any) -> None:
+        self._s3 = s3
+
+    def read(self, o: ClosedObject) -> ObjectFooter:
+        fields = {
+            "file_path": f"s3://archive/{o.key}",
+            "record_count": 1,
+            "file_size_in_bytes": 1,
+            "lower_bounds": {},
+            "upper_bounds": {},
+        }
+        return ObjectFooter(o, self._columns, fields)
+
+
+class TableWorld:
+    """The state of a run."""
+
+    def __init__(self, seed: int, log: Callable[[str], None] | None = None) -> None:
+        """`log` gets a line for each event."""
+        self.rng = random.Random(f"{seed}/tables")
+        self.kind = self.rng.choice(KINDS)
+        self._log = log
+        self.scheduler = Scheduler(random.Random(f"{seed}/turns"), now=1, stay=self.rng.choice((0.3, 0.7)), tick=5)
+        self.scheduler.on_step = self._events
+        self._faults = self.rng.choice((0.0, 0.1, 0.4))
+        self._expires = self.rng.random() < 0.5
+        self.catalog = SimulatedCatalog(self.rng, self._step, self._draw, lambda: self._draw(0.2))
+        self.files = _Files(self._step)
+        self.objects: list[ClosedObject] = []
+        self.number = 1
+        self.given_up: set[str] = set()
+        self.changed = False
+        self._alone = False
+        self._names = 0
+        self.older: str | None = None
+
+    def run(self) -> None:
+        """Raises Violation."""
+        try:
+            self._start()
+            self.scheduler.run(STEPS)
+            self._raise_failure()
+            for actor in self.scheduler.actors:
+                actor.killed = True
+            self.scheduler.run()
+        finally:
+            self.scheduler.unwind()
+        self._alone = True
+        self._publish()
+        while self.catalog.delayed and self.rng.random() < 0.8:
+            self.catalog.land()
+        self._register_and_resolve()
+        self._check_once()
+        found = self.catalog.contents()
+        missing = [path for o in self.objects if (path := self.files.url_of(o.key)) not in found]
+        if lost := sorted(set(missing) - self.given_up):
+            raise Violation("missing", f"the table lacks {', '.join(lost)}")
+
+    def _raise_failure(self) -> None:
+        if self.scheduler.failure is not None:
+            raise self.scheduler.failure
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def trace(self, text: str) -> None:
+        if self._log is not None:
+            self._log(f"{self.scheduler.steps:5d} {text}")
+
+    def _step(self, call: str) -> None:
+        if not self._alone:
+            actor = self.scheduler.current
+            self.trace(f"{actor.name if actor else '-'}: {call}")
+            self.scheduler.step()
+
+    def _draw(self, share: float = 1.0) -> str | None:
+        if self._alone or self.rng.random() >= self._faults * share:
+            return None
+        return self.rng.choice(FAULTS)
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def _events(self, actor: Actor) -> None:
+        self._check_once()
+        if self.rng.random() < 0.15:
+            self._publish()
+        if self.rng.random() < 0.15 and len(self.scheduler.actors) < MAX_ACTORS:
+            self._start()
+        if self.rng.random() < 0.04:
+            self.trace(f"{actor.name} is killed")
+            actor.killed = True
+        if self.catalog.delayed and self.rng.random() < 0.15:
+            self.trace("a delayed commit arrives")
+            self.catalog.land()
+        if self.catalog.metadata is not None and self.rng.random() < 0.1:
+            self._others()
+
+    def _publish(self) -> None:
+        if len(self.objects) >= MAX_OBJECTS:
+            return
+        self.number += self.rng.randint(1, 3)
+        for _ in range(self.rng.randint(1, 2)):
+            self.objects.append(_closed(len(self.objects), self.number))
+        self.trace(f"record {self.number} acknowledges objects up to {len(self.objects)}")
+
+    def _others(self) -> None:
+        assert self.catalog.metadata is not None
+        chosen = self.rng.choice(("append", "compact", self.kind, self.kind))
+        self.trace(f"another program: {chosen}")
+        if chosen in ("append", "compact", "commits"):
+            (self.catalog.compact if chosen == "compact" else self.catalog.append)()
+            return
+        if chosen == "expiry":
+            self.catalog.expire()
+        elif chosen == "rollback":
+            self.changed |= self.catalog.roll_back()
+        elif chosen == "replacement":
+            self.catalog.replace()
+            self.changed = True
+        else:
+            self._change_property(self.catalog.metadata)
+
+    def _change_property(self, metadata: TableMetadata) -> None:
+        present = metadata.properties.get(PROPERTY)
+        if present is None:
+            return
+        value = None if self.kind == "removed position" else self.older
+        self.older = self.older or present
+        if value != present and (value is not None or self.kind == "removed position"):
+            self.catalog.set_property(PROPERTY, value)
+            self.changed = True
+
+    # -- registrations -------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._names += 1
+        self.scheduler.spawn(f"registration-{self._names}", self._work)
+
+    def _work(self) -> None:
+        try:
+            self._register_once()
+        except Exception as error:
+            self.scheduler.fail(error)
+
+    def _register_once(self) -> None:
+        self._step("read the ledger")
+        resolves = self.rng.random() < 0.5
+        try:
+            self._register(Request(from_beginning=True))
+        except TransientError:
+            return
+        except TableNotRegistered as error:
+            self.trace(f"stops: {error}")
+            if not self.changed:
+                self.scheduler.fail(Violation("needless stop", f"no other program has changed the table: {error}"))
+            elif resolves:
+                self._alone = True
+                try:
+                    self._register_and_resolve()
+                finally:
+                    self._alone = False
+
+    def _register(self, request: Request) -> None:
+        target = TopicTable(
+            name="lake.log",
+            topic="log",
+            objects=tuple(self.objects),
+            ledger=LedgerView(SINK_ID, "ledger", self.number),
+            prefixes=("topics/",),
+            wait=lambda seconds: self._step("wait"),
+            # all snapshots that may expire, or none
+            housekeeping=Housekeeping(history=-10_000 if self._expires else 1 << 50),
+        )
+        Registration(cast("S3Client", self.files), ROOT, self.catalog, target).run(
+            request, limit=self.rng.choice((1, 2, 100))
+        )
+
+    def _register_and_resolve(self) -> None:
+        """A user registers, and accepts what has changed. Nothing else happens meanwhile."""
+        request = Request(from_beginning=True)
+        for _ in range(RESOLUTIONS):
+            try:
+                self._register(request)
+            except TableNotRegistered as error:
+                self.trace(f"a user resolves: {error}")
+                request = self._resolved(error)
+            else:
+                return
+        raise Violation("stopped", "the table cannot be registered")
+
+    def _resolved(self, error: TableNotRegistered) -> Request:
+        metadata = self.catalog.metadata
+        if error.reason == Acceptance.POSITION_LOWER and metadata is not None:
+            committed = last_committed(metadata, SINK_ID)
+            if committed is None:
+                raise Violation("stopped", f"only registrations expire snapshots, and the history is gone: {error}")
+            self.catalog.set_property(PROPERTY, as_text(committed))
+            return Request(from_beginning=True)
+        if error.reason == Acceptance.ROLLED_BACK and metadata is not None:
+            position = position_in(metadata.properties, SINK_ID)
+            assert position is not None
+            paths = {self.files.url_of(o.key) for o in self.objects if o.acknowledged <= position.record}
+            self.given_up |= paths - set(self.catalog.contents())
+        return Request(from_beginning=True, accepted=frozenset({Acceptance(error.reason)}))
+
+    def _check_once(self) -> None:
+        twice = [path for path, count in self.catalog.contents().items() if count > 1]
+        if twice:
+            raise Violation("duplicate", f"the table has {', '.join(sorted(twice))} more than once")
+
+
+def _closed(number: int, acknowledged: int) -> ClosedObject:
+    return ClosedObject(
+        key=f"topics/log/{number}.parquet",
+        topic="log",
+        partition=0,
+        path="partition=0",
+        first=number,
+        last=number,
+        bytes=1,
+        crc=0,
+        upload="",
+        parts=(),
+        sources=(),
+        offsets=OffsetChecksum(1, 0),
+        settings=1,
+        acknowledged=acknowledged,
+    )
+
+
+def run_case(seed: int, log: Callable[[str], None] | None = None) -> Violation | None:
+    """What a run has violated."""
+    with without_threads(random.Random(f"{seed}/threads")), patch.object(registration, "FooterReader", _Footers):
+        try:
+            TableWorld(seed, log).run()
+        except Violation as violation:
+            return violation
+    return None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=1_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--verbose", action="store_true", help="print the events of the first case alone")
+    args = parser.parse_args()
+    logging.getLogger(registration.__name__).setLevel(logging.ERROR)
+    if args.verbose:
+        print(run_case(args.seed, print))
+        return
+    for seed in range(args.seed, args.seed + args.cases):
+        violation = run_case(seed)
+        if violation is not None:
+            raise SystemExit(f"seed {seed}: {violation}")
+    print(f"{args.cases:,} cases, no violation")
+
+
+if __name__ == "__main__":
+    main()
