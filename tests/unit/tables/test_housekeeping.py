@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import TableRolledBack
+from sink_job.tables import append
 from sink_job.tables.housekeeping import DAY_MS, Housekeeping
 from sink_job.tables.plan import Request
 from sink_job.tables.position import TablePosition, as_text, other_positions, position_in, position_property
@@ -173,3 +174,13 @@ def test_a_table_keeps_its_objects_unless_the_manifest_says_otherwise(table_sink
     table_sink.housekeeping = Housekeeping(keep_objects=False)
     register(table_sink, 60)
     assert table_sink.table().properties["gc.enabled"] == "true"
+
+
+def test_merged_manifests_have_a_maximum_size(table_sink: TableSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(append, "MERGED_BYTES", 1)
+    table_sink.write(20)
+    table_sink.register()
+    with table_sink.table().transaction() as change:
+        change.set_properties({"commit.manifest.min-count-to-merge": "2"})
+    register(table_sink, 40, 60)
+    assert manifests(table_sink) == 3
