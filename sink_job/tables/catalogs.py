@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import requests
 from pyiceberg.catalog import Catalog, MetastoreCatalog
@@ -24,6 +24,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction, StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.types import LongType, NestedField
 
 from sink_job.api.enums import CatalogType
@@ -31,7 +32,7 @@ from sink_job.api.errors import AccessDenied, ConfigurationError, SinkError, Tra
 from sink_job.api.sections.tables_section import CatalogSpec
 from sink_job.tables.catalog.access import SECTION, CatalogAccess
 from sink_job.tables.catalog.rest import SinkRestCatalog
-from sink_job.tables.file_io import ClientOf, file_properties
+from sink_job.tables.file_io import ClientOf, SinkFileIO, file_properties
 
 CATALOG_NAME: Final = "default"
 """The name of a catalog in a SQL database, which other clients have to use, too."""
@@ -39,6 +40,7 @@ _PLACEHOLDER: Final = Schema(NestedField(1, "placeholder", LongType(), required=
 """A catalog assigns ids of its own to the columns of a new table. The first commit replaces them."""
 
 _log = logging.getLogger(__name__)
+_C = TypeVar("_C", bound=Catalog)
 
 
 class CommitRejected(Exception):
@@ -170,12 +172,33 @@ def open_catalog(spec: CatalogSpec, client_of: ClientOf, access: CatalogAccess |
 
 def _opened(spec: CatalogSpec, properties: Mapping[str, str], access: CatalogAccess, label: str) -> IcebergCatalog:
     if spec.type is CatalogType.SQL:
-        return IcebergCatalog(SqlCatalog(CATALOG_NAME, **properties), label)
+        return IcebergCatalog(_with_own_files(_sql_catalog(properties), properties), label)
     if spec.type is CatalogType.GLUE:
         from sink_job.tables.catalog import glue  # only here: it loads boto3
 
-        return IcebergCatalog(glue.open_glue(CATALOG_NAME, spec, access, properties), label, glue.aws_error)
-    return IcebergCatalog(SinkRestCatalog(CATALOG_NAME, access, properties), label)
+        opened = glue.open_glue(CATALOG_NAME, spec, access, properties)
+        return IcebergCatalog(_with_own_files(opened, properties), label, glue.aws_error)
+    return IcebergCatalog(_with_own_files(SinkRestCatalog(CATALOG_NAME, access, properties), properties), label)
+
+
+def _with_own_files(catalog: _C, properties: Mapping[str, str]) -> _C:
+    """The catalog, which reads and writes the files of all tables with the client of `properties`. PyIceberg would load
+    the class that the properties of a table, or the configuration of a server, name as `py-io-impl`."""
+    given = dict(properties)
+
+    def own(properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> SinkFileIO:
+        return SinkFileIO(given)
+
+    vars(catalog)["_load_file_io"] = own
+    return catalog
+
+
+def _sql_catalog(properties: Mapping[str, str]) -> SqlCatalog:
+    """The catalog in a database, whose tables another process may create at the same time."""
+    try:
+        return SqlCatalog(CATALOG_NAME, **properties)
+    except Exception:
+        return SqlCatalog(CATALOG_NAME, **properties)
 
 
 def _advice(spec: CatalogSpec) -> str:

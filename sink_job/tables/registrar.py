@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-from sink_job.api.errors import SinkError
+from sink_job.api.errors import SinkError, TransientError
 from sink_job.api.report import Failure, TableReport, TableSums
 from sink_job.api.sections.tables_section import TableSpec
 from sink_job.api.spec import Sink
@@ -168,16 +168,26 @@ class Registrar:
     def _register_all(self, schedule: _Schedule, tables: SinkTables, published: Mapping[str, int]) -> bool:
         """Registers the tables of an entry with new objects; returns whether all have all of them."""
         names = table_names(schedule.spec.name, tables.objects)
-        complete = True
+        failed: list[Exception] = []
         for topic, name in names.items():
             lag, count = schedule.lags.setdefault(topic, TableLag(name, topic)), published.get(topic, 0)
-            if not lag.is_current(count):
-                lag.observe(count, self._clock())
-                complete &= self._register_table(schedule, tables, lag, count)
-        return complete
+            if lag.is_current(count):
+                continue
+            lag.observe(count, self._clock())
+            if failed and isinstance(failed[-1], TransientError):  # do not wait for the same catalog for each table
+                error: Exception | None = failed[-1]
+            else:
+                error = self._register_table(schedule, tables, lag, count)
+            if error is not None:
+                failed.append(error)
+                lag.read(count, self._missing(tables, lag), self._clock())
+                self._failed(lag, error)
+        return not failed
 
-    def _register_table(self, schedule: _Schedule, tables: SinkTables, lag: TableLag, published: int) -> bool:
-        objects = tables.objects[lag.topic]
+    def _register_table(
+        self, schedule: _Schedule, tables: SinkTables, lag: TableLag, published: int
+    ) -> Exception | None:
+        """Registers one table; returns the error."""
         try:
             target = tables.target(lag.table, lag.topic, self._wait)
             catalog = schedule.catalog = schedule.catalog or tables.catalog(schedule.spec)
@@ -185,13 +195,14 @@ class Registrar:
         except _Stopped:
             raise
         except Exception as error:
-            after = self._last_record(tables, lag)
-            lag.read(published, objects.count_after(after), self._clock())
-            self._failed(lag, error)
-            return False
+            return error
         lag.read(published, 0, self._clock())
         self._succeeded(lag, outcome)
-        return True
+        return None
+
+    def _missing(self, tables: SinkTables, lag: TableLag) -> int:
+        """The number of objects that the table is known to lack."""
+        return tables.objects[lag.topic].count_after(self._last_record(tables, lag))
 
     def _wait(self, seconds: float) -> None:
         if self._stop.wait(seconds):

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from sink_job.api.aws_types import EncryptionType
 from sink_job.api.enums import CatalogType, OutputFormat, TablePartitioning, TimestampExtractor
 from sink_job.api.field_errors import FieldError, Path
 from sink_job.api.field_types import is_loopback
@@ -27,6 +28,8 @@ def check_tables(spec: Spec) -> Iterator[FieldError]:
     needs_parquet = any(each.catalog.type.is_iceberg for each in spec.tables)
     if needs_parquet and spec.format.output is not OutputFormat.PARQUET:
         yield FieldError(_TABLES, f"needs format.output: Parquet, not {spec.format.output}", (_OUTPUT,))
+    if needs_parquet:
+        yield from _readers(spec)
     for name, count in Counter(each.name for each in spec.tables).items():
         if count > 1:
             yield FieldError(_TABLES, f"lists the name {name} {count} times: use another name for each catalog")
@@ -45,6 +48,20 @@ def check_tables(spec: Spec) -> Iterator[FieldError]:
         if not table.catalog.type.is_iceberg:
             yield from _of_iceberg(table, (*_TABLES, at))
         yield from _catalog(table.catalog, (*_TABLES, at, "catalog"))
+
+
+def _readers(spec: Spec) -> Iterator[FieldError]:
+    """What a registration of tables of Iceberg cannot use, and readers of the table do not have."""
+    s3: Path = ("spec", "s3")
+    if spec.s3.assume_role is not None:
+        message = (
+            "cannot be used with spec.s3.assumeRole: its session may use the prefixes of the sink alone, and not the "
+            "location of a table"
+        )
+        yield FieldError(_TABLES, message, ((*s3, "assumeRole"),))
+    if spec.s3.encryption is not None and spec.s3.encryption.type is EncryptionType.CUSTOMER:
+        message = "cannot be used with spec.s3.encryption.type Customer: no reader of a table has this key"
+        yield FieldError(_TABLES, message, ((*s3, "encryption", "type"),))
 
 
 def _of_iceberg(table: TableSpec, here: Path) -> Iterator[FieldError]:

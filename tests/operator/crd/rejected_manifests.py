@@ -71,10 +71,10 @@ def _exclusive() -> Iterator[tuple[str, list[Changes], str]]:
         yield f"{name} with {other}", [changes], f"spec.s3.{name} cannot be combined with {other}"
 
 
-def _every(text: str) -> Changes:
-    """Tables that are registered at this interval."""
+def _table(**given: str) -> Changes:
+    """A table with these fields."""
     catalog = {"type": "Rest", "uri": "https://catalog.example.com"}
-    return _parquet({"spec.tables": [{"catalog": catalog, "name": "lake.{topic}", "every": text}]})
+    return _parquet({"spec.tables": [{"catalog": catalog, "name": "lake.{topic}", **given}]})
 
 
 def _parquet(changes: Changes) -> Changes:
@@ -248,9 +248,11 @@ _WRITTEN: Final[list[tuple[str, list[Changes], str]]] = [
         [{"spec.format": {"output": "Parquet", "compression": {"codec": "Deflate"}}}],
         _COMPRESSION.format("Parquet", "Snappy, None, Gzip, Zstd, Lz4, Brotli"),
     ),
-    ("an interval without a unit", [_every("5")], "spec.tables[].every is not a duration"),
-    ("an interval of nothing", [_every("5ms")], "spec.tables[].every is below the minimum of 1s"),
-    ("an interval of two days", [_every("2d")], "spec.tables[].every is above the maximum of 1d"),
+    ("an interval without a unit", [_table(every="5")], "spec.tables[].every is not a duration"),
+    ("an interval of nothing", [_table(every="5ms")], "spec.tables[].every is below the minimum of 1s"),
+    ("an interval of two days", [_table(every="2d")], "spec.tables[].every is above the maximum of 1d"),
+    ("a history without a unit", [_table(history="5")], "spec.tables[].history is not a duration"),
+    ("a history of minutes", [_table(history="5m")], "spec.tables[].history is below the minimum of 1h"),
     (
         "a unit of times without Parquet",
         [{"spec.format.parquet.timeUnit": "AsSchema"}],

@@ -14,8 +14,11 @@ from sink_job.api import yaml_loader
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.yaml_loader import TOO_DEEP, read, without_nulls
 
+_NUMBER_OF_YAML_1_2 = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
+"""A text for PyYAML, which writes it without quotes, and a number for Kubernetes."""
+TEXTS = st.text(st.characters(codec="ascii"), max_size=6).filter(lambda text: not _NUMBER_OF_YAML_1_2.fullmatch(text))
 TREES: st.SearchStrategy[Any] = st.recursive(
-    st.booleans() | st.integers(-(10**18), 10**18) | st.text(st.characters(codec="ascii"), max_size=6),
+    st.booleans() | st.integers(-(10**18), 10**18) | TEXTS,
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1, max_size=3), inner, max_size=3)
     ),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.catalog.sql import SqlCatalogBaseTable
 from pyiceberg.exceptions import (
     CommitFailedException,
     CommitStateUnknownException,
@@ -19,6 +20,8 @@ from sink_job.api.enums import CatalogType
 from sink_job.api.errors import AccessDenied, TransientError
 from sink_job.api.sections.tables_section import CatalogSpec
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown, IcebergCatalog, open_catalog
+from sink_job.tables.file_io import SinkFileIO
+from sink_job.tables.plan import Request
 from tests.support.memory_s3 import MemoryS3
 from tests.support.table_sink import TableSink
 
@@ -88,3 +91,33 @@ def test_a_catalog_that_cannot_be_opened_is_a_transient_error(kind: CatalogType,
     client: Any = MemoryS3()
     with pytest.raises(TransientError, match="cannot be opened"):
         open_catalog(CatalogSpec(type=kind, uri=uri, warehouse="s3://lake/w"), lambda bucket: client)
+
+
+@pytest.mark.parametrize("name", ["py-io-impl", "s3sink.connection"])
+def test_properties_of_a_table_do_not_choose_how_its_files_are_read(table_sink: TableSink, name: str) -> None:
+    table_sink.write(10)
+    table_sink.register()
+    with table_sink.table().transaction() as change:
+        change.set_properties({name: "subprocess.Popen"})
+    assert isinstance(table_sink.table().io, SinkFileIO)
+    table_sink.write(20)
+    table_sink.register(Request())
+    assert len(table_sink.files()) == 2
+
+
+def test_a_database_that_two_processes_open_first_is_opened_by_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create, others = SqlCatalogBaseTable.metadata.create_all, 0
+
+    def raced(engine: Any) -> None:
+        nonlocal others
+        others += 1
+        create(engine)
+        if others == 1:
+            raise RuntimeError("table iceberg_tables already exists")
+
+    monkeypatch.setattr(SqlCatalogBaseTable.metadata, "create_all", raced)
+    client: Any = MemoryS3()
+    spec = CatalogSpec(type=CatalogType.SQL, uri=f"sqlite:///{tmp_path}/c.db", warehouse="s3://lake/w")
+    assert open_catalog(spec, lambda bucket: client).load("lake.none") is None

@@ -141,3 +141,18 @@ def test_other_tables_are_rejected(changes: dict[str, object], expected: str) ->
     assert error.startswith(HERE)
     assert expected in error
     assert "secret" not in error
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"spec.s3.assumeRole": ROLE}, "spec.tables: cannot be used with spec.s3.assumeRole"),
+        (
+            {"spec.s3.encryption": {"type": "Customer", "customerKey": {"secret": "a", "key": "b"}}},
+            "spec.tables: cannot be used with spec.s3.encryption.type Customer",
+        ),
+    ],
+)
+def test_tables_without_readers_are_rejected(changes: dict[str, object], expected: str) -> None:
+    assert any(expected in error for error in spec_errors({**PARQUET, **tables(REST), **changes}))
+    assert not any("spec.tables" in error for error in spec_errors({**tables(HIVE), **changes}))
