@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,36 +85,25 @@ def _schema_of(sink: Sink, secrets: Mapping[str, Path], records: str | None) -> 
     from sink_job.ddl.schema_source import (
         LedgerSchemaReader,
         manifest_schema,
-        sampled_schema,
-        transformed,
         transformed_by,
         with_envelope,
     )
 
     settings, change = sink.spec.format, transformed_by(sink)
-    if records is not None and change is not None:
-        raise InvalidSpec(["--records cannot be used: the columns are those of the values' schema and spec.transforms"])
+    has_nulls = sink.spec.errors.null_values() is not None
+    envelope = partial(with_envelope, settings=settings, has_nulls=has_nulls)
     if records is not None:
-        if settings.output is not OutputFormat.JSON or settings.registry is not None:
-            raise InvalidSpec(["--records is for the output Json without a registry: other objects have a schema"])
-        lines = list(_lines(records))
-        if sink.spec.transforms:
-            specs = sink.spec.transforms
-            return cache(
-                lambda topic: with_envelope(sampled_schema(transformed(lines, specs, topic), settings), settings)
-            )
-        sampled = with_envelope(sampled_schema(lines, settings), settings)
-        return lambda topic: sampled
+        return _of_sample(sink, list(_lines(records)), is_transformed=change is not None)
     schema = manifest_schema(settings, is_transformed=change is not None)
     if schema is not None and change is not None:
-        return cache(lambda topic: with_envelope(change(schema, topic), settings))
+        return cache(lambda topic: envelope(change(schema, topic)))
     if schema is not None:
-        known = with_envelope(schema, settings)
+        known = envelope(schema)
         return lambda topic: known
     if settings.output is OutputFormat.BYTES:
         return lambda topic: None
     if not settings.output.has_datums and settings.registry is None:
-        unknown = with_envelope(None, settings)
+        unknown = envelope(None)
         return lambda topic: unknown
 
     from sink_job.s3 import S3Settings, connect
@@ -129,7 +118,31 @@ def _schema_of(sink: Sink, secrets: Mapping[str, Path], records: str | None) -> 
     from sink_job.ddl.schema_source import registry_schema
     from sink_job.driver.secret_registry import SECRETS
 
-    return lambda topic: ledger.schema(topic) or registry_schema(topic, settings, registry, wait, SECRETS.hide, change)
+    return lambda topic: (
+        ledger.schema(topic)
+        or registry_schema(topic, settings, registry, wait, SECRETS.hide, change, has_nulls=has_nulls)
+    )
+
+
+def _of_sample(sink: Sink, lines: list[bytes], *, is_transformed: bool) -> Callable[[str], Schema | None]:
+    """The schema of values. `is_transformed`: `spec.transforms` changes the schemas of values."""
+    from sink_job.api.enums import ConverterType, OutputFormat
+    from sink_job.ddl.schema_source import sampled_schema, transformed, with_envelope
+
+    settings, specs = sink.spec.format, sink.spec.transforms
+    if is_transformed:
+        raise InvalidSpec(["--records cannot be used: the columns are those of the values' schema and spec.transforms"])
+    if settings.output is not OutputFormat.JSON or settings.registry is not None:
+        raise InvalidSpec(["--records is for the output Json without a registry: other objects have a schema"])
+    if settings.converter is ConverterType.TEXT:
+        raise InvalidSpec(
+            ["--records cannot be used: with the converter Text each value is one text, not an object with fields"]
+        )
+    envelope = partial(with_envelope, settings=settings, has_nulls=sink.spec.errors.null_values() is not None)
+    if specs:
+        return cache(lambda topic: envelope(sampled_schema(transformed(lines, specs, topic), settings)))
+    sampled = envelope(sampled_schema(lines, settings))
+    return lambda topic: sampled
 
 
 def _lines(name: str) -> list[bytes]:

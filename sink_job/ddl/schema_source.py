@@ -22,7 +22,7 @@ from sink_job.connect.json_decoder import decode_json
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Extension, RegisteredSchema, Schema, SchemaType
 from sink_job.ddl.transformed_schema import transformed_schema
-from sink_job.envelope.schema import KEY_BYTES, KEY_TEXT, envelope_schema
+from sink_job.envelope.schema import KEY_BYTES, KEY_TEXT, envelope_schema, nullable_envelope_schema
 from sink_job.json.typed.decoder import TextReading
 from sink_job.json.typed.field_list import JSON_NAME, LANGUAGE, field_list_text
 from sink_job.json.typed.inference import SampledValues, inferred_fields
@@ -152,12 +152,14 @@ def _protobuf(registered: RegisteredSchema, message: str | None) -> Schema:
     return connect_schema(ProtobufFiles(compile_schema(registered)).named(name))
 
 
-def with_envelope(value: Schema | None, settings: FormatSpec) -> Schema | None:
-    """The schema of records, with the envelope of the settings. Keys of a converter with schemas are any JSON."""
+def with_envelope(value: Schema | None, settings: FormatSpec, *, has_nulls: bool = False) -> Schema | None:
+    """The schema of records, with the envelope of the settings. Keys of a converter with schemas are any JSON.
+    `has_nulls`: records without a value are written, and the envelope has the field `valueIsNull`."""
     if not settings.envelope:
         return value
     key = KEY_BYTES if settings.key_converter in (None, ConverterType.BYTES) else ANY_JSON
-    return envelope_schema(value or ANY_JSON, KEY_TEXT if settings.key_converter is ConverterType.TEXT else key)
+    make = nullable_envelope_schema if has_nulls else envelope_schema
+    return make(value or ANY_JSON, KEY_TEXT if settings.key_converter is ConverterType.TEXT else key)
 
 
 def registry_schema(
@@ -167,22 +169,30 @@ def registry_schema(
     wait: Callable[[float], bool],
     hide: Callable[[Iterable[str]], None],
     change: Callable[[Schema, str], Schema] | None = None,
+    *,
+    has_nulls: bool = False,
 ) -> Schema | None:
     """The newest schema of the values of `topic` in a registry, with the envelope; None if there is none. `wait` and
-    `hide` as of `open_registry`, `change` as `transformed_by`. Raises ConfigurationError and TransientError."""
+    `hide` as of `open_registry`, `change` as `transformed_by`, `has_nulls` as
+    `with_envelope`. Raises ConfigurationError and TransientError."""
     client = open_registry(registry, wait, hide)
     try:
         found = client.latest(topic)
     finally:
         client.close()
-    return None if found is None else _of_topic(found, topic, settings, change)
+    return None if found is None else _of_topic(found, topic, settings, change, has_nulls=has_nulls)
 
 
 def _of_topic(
-    registered: RegisteredSchema, topic: str, settings: FormatSpec, change: Callable[[Schema, str], Schema] | None
+    registered: RegisteredSchema,
+    topic: str,
+    settings: FormatSpec,
+    change: Callable[[Schema, str], Schema] | None,
+    *,
+    has_nulls: bool,
 ) -> Schema | None:
     value = _value(registered, settings, None, is_transformed=change is not None)
-    return with_envelope(value if change is None else change(value, topic), settings)
+    return with_envelope(value if change is None else change(value, topic), settings, has_nulls=has_nulls)
 
 
 class LedgerSchemaReader:
@@ -194,6 +204,8 @@ class LedgerSchemaReader:
         self._root = ledger_root(s3, sink.spec.s3.topics_dir, sink.sink_id)
         self._state = Ledger(s3, self._root, "ddl").load()
         self._newest: dict[str, ClosedObject] | None = None
+        self._has_nulls = sink.spec.errors.null_values() is not None
+        self._tombstones = sink.object_settings().tombstone_path
 
     @property
     def topics(self) -> list[str]:
@@ -207,15 +219,21 @@ class LedgerSchemaReader:
             newest = self._objects().get(topic)
             return None if newest is None else ObjectSchemas(self._s3, self._root).find(str(newest.schema))
         found = self._registered(topic)
-        return None if found is None else _of_topic(found, topic, self._sink.spec.format, transformed_by(self._sink))
+        if found is None:
+            return None
+        settings, change = self._sink.spec.format, transformed_by(self._sink)
+        return _of_topic(found, topic, settings, change, has_nulls=self._has_nulls)
 
     def _objects(self) -> dict[str, ClosedObject]:
-        """The newest object with a schema of each topic."""
+        """The newest object with a schema of each topic. One of tombstones alone has no column of values: the others
+        precede it."""
         if self._newest is None:
             self._newest = {}
             lines = Ledger(self._s3, self._root, "ddl").published(self._state)
             objects = [each.object for each in lines if each.object is not None]
-            for o in sorted([*objects, *self._state.pending.values()], key=lambda o: (o.record, o.last)):
+            for o in sorted(
+                [*objects, *self._state.pending.values()], key=lambda o: (o.path != self._tombstones, o.record, o.last)
+            ):
                 if o.path != DEAD_LETTERS and o.schema is not None:
                     self._newest[o.topic] = o
         return self._newest

@@ -119,6 +119,7 @@ def _table(sink: Sink, settings: ObjectSettings, topic: str, name: str, schema: 
         separator=(format_settings.bytes or BytesSpec()).separator if output is OutputFormat.BYTES else "\n",
         endpoint=sink.spec.s3.endpoint,
         region=sink.spec.s3.region,
+        tombstones=settings.tombstone_path,
         notes=tuple(notes),
         gaps=tuple(gaps),
     )

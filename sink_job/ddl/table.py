@@ -99,7 +99,8 @@ class SinkTable:
 
     `bucket` and `prefix` (with the delimiter at its end) are the place of its objects, `extension` their end. `columns`
     None: each record is one text. `avro` is the Avro schema of Avro objects. `paths` are the elements between the
-    prefix and the file. `notes` are what the user should know, `gaps` what the table cannot express.
+    prefix and the file. `tombstones` is the directory below the prefix with the records without a value; None if they
+    are among the others. `notes` are what the user should know, `gaps` what the table cannot express.
     """
 
     name: str
@@ -115,6 +116,7 @@ class SinkTable:
     separator: str = "\n"
     endpoint: str | None = None
     region: str | None = None
+    tombstones: str | None = None
     notes: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
 

@@ -134,7 +134,13 @@ CONNECTOR_KEYS: Final[tuple[KeyRow, ...]] = (
     field("partition.duration.ms", "partitioner.duration", ValueForm.DURATION),
     field("path.format", "partitioner.pathFormat", ValueForm.SPECIAL),
     field("timezone", "partitioner.timezone", ValueForm.SPECIAL),
-    field("locale", "partitioner.locale", ValueForm.SPECIAL),
+    field(
+        "locale",
+        "partitioner.locale",
+        ValueForm.SPECIAL,
+        "the connector takes the whole text as a language: with `en-US` or `de_DE` its names are the short English "
+        "ones (`MMMM` is `Nov`). Names of some languages and of time zones differ, which `convert` reports",
+    ),
     field("timestamp.extractor", "partitioner.timestampExtractor", ValueForm.CLASS),
     field("timestamp.field", "partitioner.timestampField", ValueForm.SPECIAL),
     field("s3.schema.partition.affix.type", "partitioner.schemaName", ValueForm.CHOICE),

@@ -11,7 +11,6 @@ from sink_job.api.field_types import (
     check_group_id,
     check_property,
     check_topic,
-    check_topics_pattern,
 )
 from sink_job.api.rules.reserved_properties import (
     KAFKA_OWNED,
@@ -22,6 +21,7 @@ from sink_job.api.rules.reserved_properties import (
     looks_secret,
 )
 from sink_job.migrate.draft import BY_HAND, Draft
+from sink_job.migrate.java.patterns import check_java_pattern
 from sink_job.migrate.manifest import Item
 from sink_job.migrate.secret_plan import SecretPlan
 from sink_job.migrate.values import PLACEHOLDER, parse_choice, parse_list
@@ -74,9 +74,9 @@ def _topics(draft: Draft, names: list[str]) -> None:
 def _pattern(draft: Draft, pattern: str) -> None:
     key = "topics.regex"
     try:
-        check_topics_pattern(pattern)
+        check_java_pattern(pattern)
     except ValueError as error:
-        draft.impossible(key, f"{error} of this sink", "use topics, or another expression")
+        draft.impossible(key, str(error), "use topics, or another expression")
         return
     if _RE2_LACKS.search(pattern):
         what = (

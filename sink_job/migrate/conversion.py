@@ -11,11 +11,12 @@ from sink_job.api.field_errors import in_a_line
 from sink_job.api.field_types import check_dns_label
 from sink_job.migrate.consumer import convert_client, convert_group, convert_topics
 from sink_job.migrate.converters import PREFIX, convert_converter
+from sink_job.migrate.dead_letters import convert_dead_letters
 from sink_job.migrate.draft import BY_HAND, Draft
 from sink_job.migrate.findings import Configuration, Conversion, KeyFinding, Severity
 from sink_job.migrate.format_settings import convert_format, output_format
+from sink_job.migrate.inputs.other_sinks import other_class
 from sink_job.migrate.manifest import commented, rendered
-from sink_job.migrate.other_sinks import other_class
 from sink_job.migrate.paths import convert_paths, convert_timezone, partitioner_type
 from sink_job.migrate.rotation_settings import convert_rotation, has_schedule
 from sink_job.migrate.secret_plan import SecretPlan
@@ -27,7 +28,6 @@ from sink_job.migrate.values import parse_boolean, parse_choice
 
 _SINK_NAME: Final = 40
 """Maximum length of the name of a sink: the operator adds suffixes to it."""
-_DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
 
 
 def convert(
@@ -117,7 +117,7 @@ def _errors(draft: Draft, output: str) -> None:
         nulls = _written_nulls(draft, key, output)
     if nulls is not None:
         draft.put("errors.onNullValue", nulls, key)
-    _dead_letters(draft, tolerance, nulls)
+    convert_dead_letters(draft, tolerance, nulls)
 
 
 def _written_nulls(draft: Draft, key: str, output: str) -> str:
@@ -140,24 +140,6 @@ def _written_nulls(draft: Draft, key: str, output: str) -> str:
 _TOMBSTONES: Final = "tombstone.encoded.partition"
 TOMBSTONE: Final = "tombstone"
 """The connector's default of `tombstone.encoded.partition`."""
-_REPORTED_NULLS: Final = "report.null.values.to.dlq"
-_CONTEXT_HEADERS: Final = "errors.deadletterqueue.context.headers.enable"
-
-
-def _dead_letters(draft: Draft, tolerance: str | None, nulls: str | None) -> None:
-    if not draft.text(_DEAD_LETTERS):
-        return
-    if tolerance != "All":
-        draft.left_out(_DEAD_LETTERS, "has no effect without errors.tolerance=all")
-    else:
-        draft.put("errors.deadLetters.topic", draft.text(_DEAD_LETTERS), _DEAD_LETTERS)
-        if not draft.parsed(_CONTEXT_HEADERS, parse_boolean):
-            draft.put("errors.deadLetters.headers", False, _CONTEXT_HEADERS)
-        action = f"create it if it does not exist: kafka-topics.sh --create --topic {draft.text(_DEAD_LETTERS)}"
-        draft.to_do("The dead-letter topic", action)
-        if nulls == "Ignore" and draft.parsed(_REPORTED_NULLS, parse_boolean) is not False:
-            given = "" if _REPORTED_NULLS in draft.settings else ": the connector's default"
-            draft.put("errors.deadLetters.nullValues", True, f"{_REPORTED_NULLS}{given}")
 
 
 def _keys_and_headers(draft: Draft) -> None:

@@ -9,6 +9,7 @@ from sink_job.api.field_types import check_field_path, check_locale, check_timez
 from sink_job.api.units.date_pattern import check_path_format, pattern_elements
 from sink_job.api.units.quantities import DAY, HOUR, MINUTE, format_duration
 from sink_job.migrate.draft import Draft
+from sink_job.migrate.java.locales import SAME_NAMES, is_root, is_same_zone_name, named_fields, with_root_names
 from sink_job.migrate.values import PLACEHOLDER, parse_choice, parse_list, parse_number, simple_name
 
 _TYPES: Final = {
@@ -29,7 +30,6 @@ _EXTRACTORS: Final = {
 }
 FIELD_PREFIX: Final = "$value."
 """Precedes the name of a field of the value that begins with `$`."""
-_LETTERS_OF_NAMES: Final = "aE"
 _MAX_FIELDS: Final = 32
 
 
@@ -165,29 +165,51 @@ def _letters(pattern: str) -> set[str]:
         return set()
 
 
-def _uses_names(pattern: str) -> bool:
-    """Whether a pattern has names of months or days, which depend on the locale."""
-    try:
-        found = [each.text for each in pattern_elements(pattern) if not each.literal]
-    except ValueError:
-        return False
-    return any(each[0] in _LETTERS_OF_NAMES or (each[0] == "M" and len(each) > 2) for each in found)
-
-
 def _locale(draft: Draft, kind: PartitionerType) -> None:
     value = draft.text("locale")
-    if not value:
-        return
     pattern = draft.text("path.format") or ""
-    if kind is not PartitionerType.TIME or not _uses_names(pattern):
-        draft.left_out("locale", "has no effect on paths without names of months or days")
+    named = named_fields(pattern) if kind is PartitionerType.TIME else []
+    if not named:
+        if value:
+            draft.left_out("locale", "has no effect on paths without names of months or days")
         return
+    if not value:
+        _zone_names(draft, named, has_english=True)
+        return
+    root = is_root(value)
+    _zone_names(draft, named, has_english=root or value.lower() == "en")
+    if root:
+        _root_names(draft, pattern)
+    else:
+        _own_names(draft, value, named)
+
+
+def _root_names(draft: Draft, pattern: str) -> None:
+    """Sets the pattern that gives the names of Java's root locale."""
+    why = "Java has no language of this name (the whole text is one): names are the short English ones, such as Nov"
+    draft.left_out("locale", why)
+    if (short := with_root_names(pattern)) != pattern and "partitioner.pathFormat" in draft.fields:
+        draft.put("partitioner.pathFormat", short, "path.format, with the short names that the locale gives")
+
+
+def _own_names(draft: Draft, language: str, named: list[str]) -> None:
     try:
-        check_locale(value)
+        check_locale(language)
     except ValueError as error:
         draft.different("locale", f"{error}; en is used", "correct partitioner.locale")
         return
-    draft.put("partitioner.locale", value, "locale")
+    draft.put("partitioner.locale", language, "locale")
+    if language.lower() not in SAME_NAMES and any(each[0] != "z" for each in named):
+        effect = f"names ({', '.join(named)}) may differ from those of the connector's Java"
+        draft.different("locale", effect, "compare the paths of some objects, or use numbers in path.format")
+
+
+def _zone_names(draft: Draft, named: list[str], *, has_english: bool) -> None:
+    zone = draft.text("timezone") or ""
+    fields = [each for each in named if each[0] == "z"]
+    if fields and not (has_english and all(is_same_zone_name(each, zone) for each in fields)):
+        effect = f"{fields[0]} may be another name of the time zone here, such as -03 in place of BRT"
+        draft.different("path.format", effect, "compare the paths of some objects, or use Z (+0100) in path.format")
 
 
 def _extractor(draft: Draft, kind: PartitionerType, *, reads_fields: bool) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from sink_job.api.field_types import OF_NO_TOPIC, check_key_prefix, check_topics_pattern
+from sink_job.api.field_types import OF_NO_TOPIC, check_key_prefix
 from sink_job.migrate.draft import Draft
+from sink_job.migrate.java.patterns import check_java_pattern
 from sink_job.migrate.manifest import Item
 from sink_job.migrate.values import parse_list
 
@@ -65,7 +66,7 @@ def _entries(draft: Draft, regex: str, replacement: str) -> list[dict[str, Any]]
         if ONLY_JAVA.search(text):
             raise ValueError("has an expression that is not converted")
     try:
-        check_topics_pattern(regex)
+        check_java_pattern(regex)
     except ValueError as error:
         raise ValueError(f"has a regex that {error}") from None
     topics = draft.fields.get("kafka.topics")

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from sink_job.api.enums import ConverterType, OutputFormat, TransformType
 from sink_job.api.field_errors import in_a_line
-from sink_job.api.field_types import check_field_name, check_timestamp_format, check_topics_pattern
+from sink_job.api.field_types import check_field_name, check_timestamp_format
 from sink_job.migrate.draft import Draft
+from sink_job.migrate.java.patterns import check_java_pattern
 from sink_job.migrate.manifest import Item
 from sink_job.migrate.topic_router import ONLY_JAVA, router_of
 from sink_job.migrate.values import PLACEHOLDER, parse_boolean, parse_choice, parse_list
@@ -101,7 +102,10 @@ def predicate(kind: str, settings: Settings, *, negated: bool) -> dict[str, Any]
             pattern = settings.get("pattern", "")
             if ONLY_JAVA.search(pattern):
                 raise ValueError("has a predicate with a pattern that is not converted")
-            check_topics_pattern(pattern)
+            try:
+                check_java_pattern(pattern)
+            except ValueError as error:
+                raise ValueError(f"has a predicate with a pattern that {error}") from None
             found = {"topic": pattern}
         case "HasHeaderKey":
             found = {"header": _name(settings.get("name", ""))}

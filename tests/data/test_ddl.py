@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sink_job.ddl.dialects.hive import athena, hive
+from sink_job.ddl.dialects.spark import spark
 from sink_job.ddl.table import SinkTable
 from tests.support.compared_sink import ComparedSink, log_of
 from tests.support.memory_sink import MemorySinkFixture
@@ -55,6 +56,19 @@ def test_spark_reads_values_without_a_schema_as_lines(
     created(sql, objects.statement(capsys, "spark"))
     found = sql.sql("SELECT value, `partition` FROM log").collect()
     assert sorted(tuple(row) for row in found) == sorted((log.value(0, offset).decode(), 0) for offset in range(7))
+
+
+def test_spark_passes_over_records_without_a_value_outside_of_the_partitions(sql: SparkSession, tmp_path: Path) -> None:
+    """Spark rejects a directory that is no partition among those that are."""
+    for folder in ("dt=2026-01-02/hour=03/carrier=UA", "tombstone"):
+        place = tmp_path / "topics" / "flights" / folder
+        place.mkdir(parents=True)
+        (place / "x.json").write_text('{"n": 5}\n')
+    statement = spark(json_table(paths=HOURLY, tombstones="tombstone")).text or ""
+    created(sql, statement.replace("s3a://lake", f"file://{tmp_path}"))
+    assert [tuple(row) for row in sql.sql("SELECT n, dt, hour, carrier FROM flights").collect()] == [
+        (5, "2026-01-02", 3, "UA")
+    ]
 
 
 @pytest.mark.parametrize("given", [table(columns=EVERY_TYPE, paths=HOURLY), json_table(), text_table()])

@@ -9,7 +9,9 @@ from sink_job.ddl.dialects.rendering import (
     TypeNames,
     check_codec,
     check_lines,
+    directories,
     escaped_text,
+    leave_out_tombstones,
     quoted,
     typed_columns,
     unnamed_paths,
@@ -73,7 +75,11 @@ def clickhouse(table: SinkTable) -> Statement:
         columns = list(typed_columns(without_paths(table), _TYPES, statement, names))
     shown = ", ".join(f"{quoted(name, '`')} {text}" for name, text in columns)
     base = table.endpoint or f"https://s3.{table.region or 'us-east-1'}.amazonaws.com"
-    pattern = f"{base.rstrip('/')}/{table.bucket}/{table.prefix}**{table.extension}"
+    below = "**"
+    if paths and table.tombstones is not None:
+        leave_out_tombstones(table, statement)
+        below = directories(table, str) + "*"
+    pattern = f"{base.rstrip('/')}/{table.bucket}/{table.prefix}{below}{table.extension}"
     if any(each in f"{table.prefix}{table.extension}" for each in "*?{}"):
         statement.gaps.append("the prefix has characters that ClickHouse reads as a pattern")
     select = ", ".join(["*", *(quoted(each.name, "`") for each in paths)])

@@ -10,6 +10,8 @@ from sink_job.api.enums import OutputFormat
 from sink_job.ddl.dialects.rendering import (
     TypeNames,
     check_lines,
+    directories,
+    leave_out_tombstones,
     quoted,
     sql_text,
     typed_columns,
@@ -54,7 +56,11 @@ def duckdb(table: SinkTable) -> Statement:
     """The statement. Types of Parquet and Avro are those of the files."""
     statement = Statement(None)
     paths = unnamed_paths(table, "duckdb", statement)
-    pattern = sql_text(f"{_literal(table.url())}**/*{_literal(table.extension)}")
+    below = "**/"
+    if paths and table.tombstones is not None:  # a directory that is no partition is an error of DuckDB
+        leave_out_tombstones(table, statement)
+        below = directories(table, _literal)
+    pattern = sql_text(f"{_literal(table.url())}{below}*{_literal(table.extension)}")
     options = _partition_options(table, paths)
     match table.output:
         case OutputFormat.PARQUET:

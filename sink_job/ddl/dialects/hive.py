@@ -14,6 +14,7 @@ from sink_job.ddl.dialects.rendering import (
     check_codec,
     check_lines,
     escaped_text,
+    leave_out_tombstones,
     quoted,
     sql_text,
     typed_columns,
@@ -79,6 +80,7 @@ def hive(table: SinkTable) -> Statement:
     paths = [each for each in unnamed_paths(table, "hive", statement) if _is_column(each, statement)]
     columns = hive_columns(table, statement, paths)
     if paths:
+        leave_out_tombstones(table, statement)
         statement.notes.append(
             f"After new paths: ALTER TABLE {quoted(table.name, '`')} ADD IF NOT EXISTS PARTITION (…), or MSCK REPAIR "
             f"TABLE {quoted(table.name, '`')}, which lists the bucket"
@@ -119,6 +121,7 @@ def athena(table: SinkTable) -> Statement:
     lines += _storage(table, SERDE[OutputFormat.JSON], avro_literal(table, paths))
     lines.append(f"LOCATION {sql_text(table.url())}")
     if properties := projection(table, paths, statement):
+        leave_out_tombstones(table, statement)
         shown = ",\n".join(f"  {sql_text(name)} = {sql_text(text)}" for name, text in properties.items())
         lines.append(f"TBLPROPERTIES (\n{shown}\n)")
     statement.text = "\n".join(lines) + ";"

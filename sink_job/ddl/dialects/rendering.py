@@ -140,6 +140,21 @@ def check_lines(table: SinkTable, dialect: str, statement: Statement) -> None:
         )
 
 
+def leave_out_tombstones(table: SinkTable, statement: Statement) -> None:
+    """Adds a gap if records without a value are in a directory that is none of the table's partitions."""
+    if table.tombstones is not None and table.paths:
+        statement.gaps.append(
+            f"records without a value are below {table.tombstones}/, which is no partition: the table does not have "
+            "them (errors.tombstonePath)"
+        )
+
+
+def directories(table: SinkTable, literal: Callable[[str], str]) -> str:
+    """A pattern of the table's directories, with `/` at its end: those of its partitions if others have records without
+    a value. `literal` makes a pattern of a text."""
+    return "".join("*".join(map(literal, each.template.split("{}"))) + "/" for each in table.paths)
+
+
 def unnamed_paths(table: SinkTable, dialect: str, statement: Statement) -> Sequence[PathColumn]:
     """The path columns of an engine that finds them by `name=value`; none, and a gap, if the path has another form."""
     if table.has_named_paths:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Final
 
@@ -9,7 +10,9 @@ from sink_job.api.enums import OutputFormat
 from sink_job.ddl.dialects.hive import TYPES as HIVE_TYPES
 from sink_job.ddl.dialects.rendering import (
     check_codec,
+    directories,
     escaped_text,
+    leave_out_tombstones,
     quoted,
     typed_columns,
     unnamed_paths,
@@ -35,12 +38,20 @@ _TYPES: Final = replace(
 """Spark SQL has Hive's types, apart from times; any field of a struct can be quoted."""
 
 
+def _literal(text: str) -> str:
+    """A text in Hadoop's pattern of paths."""
+    return re.sub(r"([*?\[\]{}\\^])", r"\\\1", text)
+
+
 def spark(table: SinkTable) -> Statement:
     """The statement. For a table of a catalog: CREATE TABLE … USING … with the same columns and options."""
     statement = Statement(None)
     check_codec(table, "spark", statement)
     paths = unnamed_paths(table, "spark", statement)
     options = {"path": table.url("s3a"), "pathGlobFilter": f"*{table.extension}"}
+    if paths and table.tombstones is not None:  # a directory that is no partition is an error of Spark
+        leave_out_tombstones(table, statement)
+        options |= {"path": table.url("s3a") + directories(table, _literal), "basePath": table.url("s3a")}
     source = "text" if table.columns is None else _SOURCES[table.output]
     if source == "text":
         columns = [("value", "string")]

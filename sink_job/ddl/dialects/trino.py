@@ -10,6 +10,7 @@ from sink_job.ddl.dialects.rendering import (
     TypeNames,
     check_codec,
     check_lines,
+    leave_out_tombstones,
     quoted,
     sql_text,
     typed_columns,
@@ -51,6 +52,7 @@ def trino(table: SinkTable) -> Statement:
     statement = Statement(None)
     check_codec(table, "trino", statement)
     check_lines(table, "trino", statement)
+    leave_out_tombstones(table, statement)
     if table.columns is None:
         columns = [(TEXT_COLUMN, "varchar")]
     else:

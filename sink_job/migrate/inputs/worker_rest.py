@@ -23,7 +23,7 @@ from sink_job.api.errors import (
 from sink_job.api.field_errors import in_a_line
 from sink_job.migrate.findings import Configuration
 from sink_job.migrate.inputs.documents import MAX_LENGTH, of_json, read_json
-from sink_job.migrate.other_sinks import other_class
+from sink_job.migrate.inputs.other_sinks import other_class
 
 TIMEOUT_S: Final = 20.0
 """Maximum time for one request, in s."""

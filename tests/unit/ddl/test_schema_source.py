@@ -112,6 +112,11 @@ def test_an_envelope_has_key_and_origin_beside_the_value() -> None:
     assert with_envelope(None, FormatSpec()) is None
 
 
+def test_an_envelope_with_null_values_says_which_do_not_exist() -> None:
+    settings = FormatSpec.model_validate({"envelope": True})
+    assert names(with_envelope(None, settings, has_nulls=True), settings)[-2:] == ["valueIsNull", "value"]
+
+
 @pytest.mark.parametrize("output", ["Avro", "Parquet"])
 def test_the_newest_object_has_the_schema_of_containers(sink: ComparedSink, output: str) -> None:
     sink.output = output

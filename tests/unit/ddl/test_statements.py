@@ -6,7 +6,7 @@ import pytest
 
 from sink_job.cli.ddl import DIALECTS
 from sink_job.ddl.statements import Dialect, statement_of
-from tests.unit.ddl.tables import json_table, table
+from tests.unit.ddl.tables import HOURLY, json_table, table
 
 
 def test_the_command_has_all_dialects() -> None:
@@ -25,4 +25,11 @@ def test_each_dialect_has_a_statement_below_its_comments(dialect: Dialect) -> No
 def test_what_the_table_cannot_have_is_a_comment(dialect: Dialect) -> None:
     text, is_whole = statement_of(table(gaps=("gap",)), dialect)
     assert "-- NOT EXPRESSED: gap" in text
+    assert not is_whole
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_records_without_a_value_outside_of_the_partitions_are_a_gap(dialect: Dialect) -> None:
+    text, is_whole = statement_of(json_table(paths=HOURLY, tombstones="gone"), dialect)
+    assert text.count("-- NOT EXPRESSED: records without a value are below gone/") == 1
     assert not is_whole

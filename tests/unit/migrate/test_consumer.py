@@ -41,7 +41,7 @@ def test_topics_and_a_pattern_together_are_reported() -> None:
     assert len(findings_of({"topics.regex": "a.*"})) == 1
 
 
-@pytest.mark.parametrize("pattern", ["(", "(?P<a>x)", "[", "a" * 2000])
+@pytest.mark.parametrize("pattern", ["(", "(?P<a>x)", "[", "a" * 2000, "[a&&[b]]", r"\p{L}", "a{,3}"])
 def test_a_pattern_that_is_none_cannot_be_converted(pattern: str) -> None:
     assert len(findings_of({"topics": "", "topics.regex": pattern}, Severity.IMPOSSIBLE)) == 1
 

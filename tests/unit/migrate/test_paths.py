@@ -92,8 +92,35 @@ def test_a_schedule_needs_a_time_zone_too() -> None:
 
 def test_a_locale_matters_for_names_of_months_and_days_only() -> None:
     assert "locale" in left_out({**TIME, "locale": "US"})
-    assert paths({**TIME, "path.format": "MMM", "locale": "de_CH"})["locale"] == "de_CH"
-    assert len(findings_of({**TIME, "path.format": "EEE", "locale": "nowhere"})) == 1
+    assert paths({**TIME, "path.format": "MMM", "locale": "fr"})["locale"] == "fr"
+
+
+@pytest.mark.parametrize("locale", ["en-US", "ko-KR", "pt_BR", "de_DE", "nowhere", "us"])
+def test_a_locale_that_java_does_not_have_gives_short_english_names(locale: str) -> None:
+    found = paths({**TIME, "path.format": "'MMMM='MMMM/EEEE/MMM/MM", "locale": locale})
+    assert found["pathFormat"] == "'MMMM='MMM/EEE/MMM/MM"
+    assert "locale" not in found
+
+
+@pytest.mark.parametrize("locale", ["nl", "fa", "hi"])
+def test_names_that_are_not_known_to_be_equal_are_reported(locale: str) -> None:
+    assert len(findings_of({**TIME, "path.format": "MMM", "locale": locale})) == 1
+    assert findings_of({**TIME, "path.format": "MMM", "locale": "fr"}) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "locale", "zone", "reported"),
+    [
+        ("z", "en", "America/Sao_Paulo", 1),
+        ("zzzz", "en", "UTC", 1),
+        ("z", "de", "Europe/Berlin", 1),
+        ("z", "en", "UTC", 0),
+        ("Z", "en", "America/Sao_Paulo", 0),
+    ],
+)
+def test_names_of_time_zones_are_reported(pattern: str, locale: str, zone: str, reported: int) -> None:
+    found = findings_of({**TIME, "path.format": pattern, "locale": locale, "timezone": zone})
+    assert len(found) == reported
 
 
 @pytest.mark.parametrize("name", ["RecordField", f"{PARTITIONER}.TimeBasedPartitioner$RecordFieldTimestampExtractor"])

@@ -102,6 +102,28 @@ def test_each_type_and_name_is_read(tmp_path: Path) -> None:
     assert rows(text, "SELECT dt, hour, carrier FROM flights") == [("2026-01-02", 3, "UA")]
 
 
+def test_records_without_a_value_in_a_directory_of_their_own_are_a_gap(tmp_path: Path) -> None:
+    """DuckDB rejects a directory that is no partition among those that are."""
+    for folder in ("dt=2026-01-02/hour=03/carrier=UA", "tombstone"):
+        place = tmp_path / "topics" / "flights" / folder
+        place.mkdir(parents=True)
+        (place / "x.json").write_text('{"n": 5}\n')
+    statement = statement_of(json_table(paths=HOURLY, tombstones="tombstone"))
+    assert ["below tombstone/" in each for each in statement.gaps] == [True]
+    text = (statement.text or "").replace("s3://lake", str(tmp_path))
+    assert rows(text, "SELECT n, carrier FROM flights") == [(5, "UA")]
+
+
+def test_records_without_a_value_below_a_path_without_names_are_read(tmp_path: Path) -> None:
+    place = tmp_path / "topics" / "flights" / "tombstone"
+    place.mkdir(parents=True)
+    (place / "x.json").write_text('{"n": 5}\n')
+    statement = statement_of(json_table(paths=UNNAMED, tombstones="tombstone"))
+    assert not any("tombstone" in each for each in statement.gaps)
+    text = (statement.text or "").replace("s3://lake", str(tmp_path))
+    assert rows(text, "SELECT n FROM flights") == [(5,)]
+
+
 def test_a_path_without_names_is_a_gap_and_is_read_all_the_same(tmp_path: Path) -> None:
     folder = tmp_path / "topics" / "flights" / "2026"
     folder.mkdir(parents=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sink_job.migrate.other_sinks import other_class
+from sink_job.migrate.inputs.other_sinks import other_class
 
 
 @pytest.mark.parametrize("name", ["io.confluent.connect.s3.S3SinkConnector", "S3SinkConnector", "S3Sink"])
