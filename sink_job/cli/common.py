@@ -130,11 +130,17 @@ def add_removed_before(parser: argparse.ArgumentParser) -> None:
     )
 
 
+_MIN_MILLISECONDS = 12
+"""Minimum number of digits of a time in ms: those of 1973. Fewer may be a date without its marks."""
+
+
 def parse_time(text: str) -> int:
     """The argument for a time or a date, in ms since the epoch. Raises ArgumentTypeError."""
-    from sink_job.api.units.timestamps import parse_timestamp
+    from sink_job.api.units.timestamps import Timestamp, parse_timestamp
 
     try:
+        if text.isascii() and text.isdigit() and len(text) >= _MIN_MILLISECONDS:
+            return Timestamp().checked(int(text))
         return parse_timestamp(text if "T" in text.upper() else f"{text}T00:00:00Z")
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} {error}") from None

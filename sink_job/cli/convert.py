@@ -172,12 +172,13 @@ def _write_files(conversions: list[Conversion], directory: Path) -> None:
 
 def _report(conversion: Conversion) -> None:
     """The findings that change the exit code, to standard error."""
+    from sink_job.api.field_errors import in_a_line
     from sink_job.migrate.findings import Severity
 
     what = {8: "some settings mean something else here", 9: "cannot be converted"}.get(conversion.exit_code)
     if what is None:
         return
-    print(f"s3sink: {conversion.connector}: {what}", file=sys.stderr)
+    print(f"s3sink: {in_a_line(conversion.connector)}: {what}", file=sys.stderr)
     for finding in conversion.findings:
         if finding.severity in (Severity.DIFFERENT, Severity.IMPOSSIBLE):
             print(f"  {finding}", file=sys.stderr)

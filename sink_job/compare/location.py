@@ -6,6 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 _URL: Final = re.compile(r"s3a?://([^/]+)(?:/(.*))?", re.DOTALL)
+_LOGIN: Final = re.compile(r"[^/]*//[^/]*@")
 
 
 class Location(NamedTuple):
@@ -17,6 +18,8 @@ class Location(NamedTuple):
     @classmethod
     def parse(cls, url: str) -> Location:
         """Raises ValueError for a text of another form than `s3://bucket/directory`."""
+        if _LOGIN.match(url):
+            raise ValueError("has a login: use s3://BUCKET/DIRECTORY; credentials are those of the sink")
         match = _URL.fullmatch(url)
         if match is None:
             raise ValueError(f"{url!r} is not s3://BUCKET/DIRECTORY")

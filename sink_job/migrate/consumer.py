@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from sink_job.api.field_errors import in_a_line
 from sink_job.api.field_types import (
     check_bootstrap_servers,
     check_group_id,
@@ -61,8 +62,8 @@ def _topics(draft: Draft, names: list[str]) -> None:
         try:
             check_topic(name)
         except ValueError as error:
-            why = "a configuration provider has the value" if PLACEHOLDER.search(name) else str(error)
-            draft.different("topics", f"one of the topics {why}; it is left out", "correct kafka.topics")
+            why = "is a value of a configuration provider" if PLACEHOLDER.search(name) else str(error)
+            draft.different("topics", f"the topic {in_a_line(name)} {why}; it is left out", "correct kafka.topics")
         else:
             found.append(name)
     if len(found) > _MAX_TOPICS:
@@ -95,7 +96,10 @@ def convert_group(draft: Draft, connector: str, group: str | None, managed: str 
     try:
         check_group_id(value)
     except ValueError as error:
-        draft.different(f"{OVERRIDE}group.id", str(error), "correct kafka.groupId")
+        key = f"{OVERRIDE}group.id" if own and not group else "--group" if group else f"{WORKER}group.id"
+        if not (group or own or of_worker):
+            key, error = "name", ValueError(f"the consumer group of this name {error}")
+        draft.different(key, str(error), "correct kafka.groupId")
         value = f"connect-{BY_HAND}"
     if PLACEHOLDER.search(value):
         draft.different(f"{OVERRIDE}group.id", "a configuration provider has the value", "write kafka.groupId")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from sink_job.api.enums import ConverterType, OnNullValue, OutputFormat
+from sink_job.api.enums import OnNullValue, OutputFormat
 from sink_job.api.field_errors import in_a_line
 from sink_job.api.field_types import check_dns_label
 from sink_job.migrate.consumer import convert_client, convert_group, convert_topics
@@ -47,8 +47,8 @@ def convert(
         _fields(draft, plan, configuration, connector, group)
         _other_keys(draft)
     if any(each.severity is Severity.IMPOSSIBLE for each in draft.findings):
-        return Conversion(connector, sink, (), tuple(_of_severity(draft.findings, Severity.IMPOSSIBLE)))
-    _names(draft, configuration, connector, sink)
+        return Conversion(connector, sink, (), tuple(_reasons(draft.findings)))
+    _names(draft, configuration, connector, sink, is_given=name is not None)
     metadata = {"name": sink} | ({"namespace": namespace} if (namespace := _namespace(configuration)) else {})
     lines = [
         *_head(connector, configuration, draft.findings, plan),
@@ -93,8 +93,7 @@ def _fields(draft: Draft, plan: SecretPlan, configuration: Configuration, connec
     convert_format(draft, output, converter)
     convert_transforms(draft, converter, output)
     kind = partitioner_type(draft)
-    reads_fields = converter not in (ConverterType.TEXT, ConverterType.BYTES)
-    convert_paths(draft, kind, reads_fields=reads_fields)
+    convert_paths(draft, kind, converter)
     convert_rotation(draft, kind)
     used_by = "the partitioner" if kind.uses_time else "the schedule" if has_schedule(draft) else None
     convert_timezone(draft, used_by=used_by)
@@ -162,15 +161,23 @@ def _other_keys(draft: Draft) -> None:
         elif row is None:
             near = key_table().nearest(key)
             action = f"did you mean {near}?" if near else "check what the connector does with it"
-            draft.different(key, "this key is not known", action)
+            draft.different(key, _UNKNOWN, action)
         elif row.treatment is Treatment.DIFFERENT and value.strip().lower() not in ("", row.default.lower()):
             draft.different(key, row.sentence)
         else:
             draft.left_out(key, "the default" if row.treatment is Treatment.DIFFERENT else row.sentence)
 
 
-def _names(draft: Draft, configuration: Configuration, connector: str, sink: str) -> None:
-    if sink != connector:
+_UNKNOWN: Final = "this key is not known"
+
+
+def _reasons(findings: Iterable[KeyFinding]) -> Iterator[KeyFinding]:
+    """The reasons not to convert, and the keys that may be misspelled: one of them may be the reason."""
+    return (each for each in findings if each.severity is Severity.IMPOSSIBLE or each.effect == _UNKNOWN)
+
+
+def _names(draft: Draft, configuration: Configuration, connector: str, sink: str, *, is_given: bool) -> None:
+    if sink != connector and not is_given:
         draft.to_do(f"The sink is named {sink}: Kubernetes does not allow {in_a_line(connector)}", "")
     if configuration.namespace and _namespace(configuration) is None:
         draft.to_do("The namespace of the input is not a Kubernetes name; it is left out", "")

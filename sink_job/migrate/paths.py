@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from sink_job.api.enums import PartitionerType, TimestampExtractor
+from sink_job.api.enums import ConverterType, PartitionerType, TimestampExtractor
+from sink_job.api.field_errors import in_a_line
 from sink_job.api.field_types import check_field_path, check_locale, check_timezone
 from sink_job.api.units.date_pattern import check_path_format, pattern_elements
 from sink_job.api.units.quantities import DAY, HOUR, MINUTE, format_duration
@@ -48,9 +49,16 @@ def partitioner_type(draft: Draft) -> PartitionerType:
     return found
 
 
-def convert_paths(draft: Draft, kind: PartitionerType, *, reads_fields: bool) -> None:
-    """Sets the fields of the partitioner. `reads_fields`: whether the converter gives fields of the value."""
+def convert_paths(draft: Draft, kind: PartitionerType, converter: ConverterType) -> None:
+    """Sets the fields of the partitioner."""
+    reads_fields = converter not in (ConverterType.TEXT, ConverterType.BYTES)
     _fields(draft, kind, reads_fields=reads_fields)
+    if kind is PartitionerType.FIELD and converter is ConverterType.JSON:
+        effect = (
+            "the FieldPartitioner needs values with a schema, and JSON with schemas.enable=false has none: the "
+            "connector stops at its first record, and here the fields are read"
+        )
+        draft.different("partitioner.class", effect, "check value.converter of the connector")
     _time(draft, kind)
     _extractor(draft, kind, reads_fields=reads_fields)
     position = draft.parsed(
@@ -240,5 +248,10 @@ def _extractor(draft: Draft, kind: PartitionerType, *, reads_fields: bool) -> No
     except ValueError as error:
         draft.impossible("timestamp.field", str(error))
         return
+    draft.to_do(
+        f"Times of {in_a_line(name)}: numbers with a fraction are data errors here (the connector drops the fraction), "
+        "and texts of one to four digits are milliseconds (the connector reads them as years)",
+        "check the values of the field, if it has such ones",
+    )
     written = f"{FIELD_PREFIX}{name}" if name.startswith("$") else name
     draft.put("partitioner.timestampField", written, "timestamp.field" + ("" if field else ": the connector's default"))

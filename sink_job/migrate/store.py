@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from sink_job.api.field_types import (
@@ -21,6 +22,8 @@ from sink_job.migrate.draft import BY_HAND, Draft
 from sink_job.migrate.secret_plan import SecretPlan
 from sink_job.migrate.store_access import convert_access, convert_attributes, convert_encryption, convert_proxy
 from sink_job.migrate.values import parse_boolean, parse_number
+
+_GOOGLE: Final = re.compile(r"(^|\.)storage\.googleapis\.com$|(^|\.)storage\.cloud\.google\.com$")
 
 
 def convert_store(draft: Draft, plan: SecretPlan) -> None:
@@ -68,6 +71,9 @@ def _endpoint(draft: Draft) -> None:
     url, path_style = draft.text(key), draft.parsed(style, parse_boolean)
     endpoint = _plain_endpoint(draft, url) if url else None
     if endpoint is not None:
+        if _GOOGLE.search(urlsplit(endpoint).hostname or ""):
+            effect = "Google Cloud Storage lacks S3's conditional writes, without which the sink does not start"
+            draft.different(key, effect, "use another store (docs/stores.md)")
         draft.put("s3.endpoint", endpoint, key)
         if endpoint.startswith("http://") and not is_loopback(endpoint):
             draft.put("s3.insecure", True, f"{key} is not encrypted; prefer https://")

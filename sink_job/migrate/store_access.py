@@ -105,7 +105,8 @@ def convert_proxy(draft: Draft, plan: SecretPlan) -> None:
     if address is None:
         for key in _PROXY_LOGIN.values():
             if key in draft.settings:
-                draft.left_out(key, f"has no effect without {_PROXY_URL}")
+                without = f"is left out with {_PROXY_URL}" if url else f"has no effect without {_PROXY_URL}"
+                draft.left_out(key, without)
         return
     fields: dict[str, Any] = {"url": address}
     if all(login.values()):

@@ -6,12 +6,13 @@ docs/migrating.md is generated from it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
 from typing import Final
+
+from sink_job.migrate.values import nearest_key
 
 
 class Treatment(Enum):
@@ -144,8 +145,7 @@ class KeyTable:
         if owner is KeyOwner.CONNECTOR and key in _MISNAMED:
             return _MISNAMED[key]
         known = [row.key for row in self.rows if row.owner is owner and not row.key.endswith("*")]
-        near = difflib.get_close_matches(key[:200].lower(), known, n=1, cutoff=0.8)
-        return near[0] if near else None
+        return nearest_key(key, known)
 
 
 @cache

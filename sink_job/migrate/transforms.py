@@ -17,7 +17,7 @@ from sink_job.migrate.draft import Draft
 from sink_job.migrate.java.patterns import check_java_pattern
 from sink_job.migrate.manifest import Item
 from sink_job.migrate.topic_router import ONLY_JAVA, router_of
-from sink_job.migrate.values import PLACEHOLDER, parse_boolean, parse_choice, parse_list
+from sink_job.migrate.values import PLACEHOLDER, nearest_key, parse_boolean, parse_choice, parse_list
 
 Entries = list[dict[str, Any]]
 Settings = Mapping[str, str]
@@ -46,11 +46,15 @@ def convert_transforms(draft: Draft, converter: str, output: str) -> None:
     for name in names:
         settings = _settings(draft, f"transforms.{name}.")
         kind = settings.get("type", "")
+        if not kind:
+            draft.impossible(
+                "transforms", f"transforms.{in_a_line(name)}.type is missing", "write it, or remove the name"
+            )
+            continue
         try:
             entries += [{**each, **_when(draft, settings)} for each in converted(kind, settings)]
         except ValueError as error:
-            shown = f"{in_a_line(name)} ({in_a_line(kind)})" if kind else in_a_line(name)
-            draft.impossible("transforms", f"{shown} {error}", action)
+            draft.impossible("transforms", f"{in_a_line(name)} ({in_a_line(kind)}) {error}", action)
     reads_values = any(each["type"] != TransformType.FILTER for each in entries)
     can_change = ConverterType(converter).has_schemas or converter == ConverterType.JSON
     if reads_values and (not can_change or output == OutputFormat.BYTES):
@@ -77,8 +81,15 @@ def convert_transforms(draft: Draft, converter: str, output: str) -> None:
 def converted(kind: str, settings: Settings) -> Entries:
     """The entries of one transform, with the class `kind`, without its predicate. Raises ValueError with the end of a
     sentence about the transform."""
+    if not kind:
+        raise ValueError("has no type")
     if kind in _OTHERS:
         return _OTHERS[kind](settings)
+    if kind == f"{_KAFKA}RegexRouter":
+        raise ValueError(
+            "is a router of topics, which is converted only as the single transform and without a predicate: write "
+            "s3.prefixes by hand"
+        )
     name, _, part = kind.removeprefix(_KAFKA).partition("$")
     make = _OF_KAFKA.get(name) if kind.startswith(_KAFKA) else None
     if make is None or part not in ("Value", "") or (part == "") is not (name == "Filter"):
@@ -90,7 +101,8 @@ def converted(kind: str, settings: Settings) -> Entries:
         raise ValueError("names nested fields (field.syntax.version)")
     make_entries, known = make
     if unknown := sorted(set(settings) - {*known, *_COMMON}):
-        raise ValueError(f"has the unknown key {in_a_line(unknown[0])}")
+        near = nearest_key(unknown[0], [*known, *_COMMON])
+        raise ValueError(f"has the unknown key {in_a_line(unknown[0])}{f': did you mean {near}?' if near else ''}")
     return list(make_entries(settings))
 
 
@@ -271,21 +283,44 @@ def _required(found: list[str], key: str) -> list[str]:
 
 def _unwrap(settings: Settings) -> Entries:
     """Debezium's new record state."""
-    known = ("delete.tombstone.handling.mode", "add.fields", "add.fields.prefix", *_COMMON)
+    known = (_MODE, *_OLD_MODES, "add.fields", "add.fields.prefix", *_COMMON)
     if unknown := sorted(set(settings) - {*known}):
         raise ValueError(f"has the key {in_a_line(unknown[0])}, which is not converted")
     if settings.get("add.fields.prefix", "__") != "__":
         raise ValueError("has another add.fields.prefix than __")
-    try:
-        deletes = parse_choice(settings.get("delete.tombstone.handling.mode", "tombstone"), _DELETES)
-    except ValueError as error:
-        raise ValueError(f"has a delete.tombstone.handling.mode that {error}") from None
+    deletes = _deletes(settings)
     added = _names(settings.get("add.fields", ""))
     if any(":" in each for each in added):
         raise ValueError("gives names to fields in add.fields")
     return [{"type": "Unwrap", "deletes": deletes, **({"addFields": added} if added else {})}]
 
 
+def _deletes(settings: Settings) -> str:
+    """The handling of deletes, also by the two keys that Debezium had before 2.5."""
+    old = [key for key in _OLD_MODES if key in settings]
+    if old and _MODE in settings:
+        raise ValueError(f"has both {_MODE} and {old[0]}")
+    try:
+        if not old:
+            return parse_choice(settings.get(_MODE, "tombstone"), _DELETES)
+        drops = parse_boolean(settings.get("drop.tombstones", "true"))
+        mode = parse_choice(settings.get("delete.handling.mode", "drop"), {each: each for each in _OLD_DELETES})
+    except ValueError as error:
+        raise ValueError(f"has a {old[0] if old else _MODE} that {error}") from None
+    found = _OLD_DELETES[mode][drops]
+    if not found:
+        raise ValueError("writes deletes and tombstones (delete.handling.mode=none, drop.tombstones=false)")
+    return found
+
+
+_MODE: Final = "delete.tombstone.handling.mode"
+_OLD_MODES: Final = ("delete.handling.mode", "drop.tombstones")
+_OLD_DELETES: Final = {
+    "drop": ("Tombstone", "Drop"),
+    "rewrite": ("RewriteWithTombstone", "Rewrite"),
+    "none": ("", "Tombstone"),
+}
+"""The handling of deletes by the old mode, without and with `drop.tombstones`."""
 _DELETES: Final = {
     "drop": "Drop",
     "tombstone": "Tombstone",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sink_job.api.field_errors import in_a_line
 from sink_job.api.rules.reserved_properties import HIDDEN, looks_secret
@@ -41,6 +42,12 @@ def parse_choice(text: str, choices: Mapping[str, str]) -> str:
     if found is None:
         raise ValueError(f"is not one of {', '.join(choices)}")
     return found
+
+
+def nearest_key(key: str, known: Iterable[str]) -> str | None:
+    """The known key that is most like `key`; None if none is."""
+    near = difflib.get_close_matches(key[:200].lower(), list(known), n=1, cutoff=0.8)
+    return near[0] if near else None
 
 
 def simple_name(class_name: str) -> str:

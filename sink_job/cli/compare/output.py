@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -86,7 +87,7 @@ def _lines(report: ComparisonReport) -> Iterator[str]:
 
 def _keys(report: ComparisonReport, finding: SideDifference) -> str:
     keys = (f"s3://{report.bucket}/{finding.key}" if finding.key else None, _other_key(report, finding))
-    shown = ", ".join(key for key in keys if key)
+    shown = ", ".join(key if key.isprintable() else json.dumps(key) for key in keys if key)
     return f" ({shown})" if shown else ""
 
 

@@ -10,6 +10,7 @@ from sink_job.ddl.dialects.rendering import (
     check_codec,
     check_lines,
     directories,
+    escaped_name,
     escaped_text,
     leave_out_tombstones,
     quoted,
@@ -55,7 +56,7 @@ _TYPES: Final = ClickHouseTypes(
     array="Array({})",
     map="Map({}, {})",
     struct="Tuple({})",
-    struct_field=lambda name, text: f"{quoted(name, '`')} {text}",
+    struct_field=lambda name, text: f"{escaped_name(name)} {text}",
     timestamp=_timestamp,
 )
 
@@ -73,7 +74,7 @@ def clickhouse(table: SinkTable) -> Statement:
         form = _FORMATS[table.output]
         names = [each.name for each in paths]
         columns = list(typed_columns(without_paths(table), _TYPES, statement, names))
-    shown = ", ".join(f"{quoted(name, '`')} {text}" for name, text in columns)
+    shown = ", ".join(f"{escaped_name(name)} {text}" for name, text in columns)
     base = table.endpoint or f"https://s3.{table.region or 'us-east-1'}.amazonaws.com"
     below = "**"
     if paths and table.tombstones is not None:
@@ -82,7 +83,7 @@ def clickhouse(table: SinkTable) -> Statement:
     pattern = f"{base.rstrip('/')}/{table.bucket}/{table.prefix}{below}{table.extension}"
     if any(each in f"{table.prefix}{table.extension}" for each in "*?{}"):
         statement.gaps.append("the prefix has characters that ClickHouse reads as a pattern")
-    select = ", ".join(["*", *(quoted(each.name, "`") for each in paths)])
+    select = ", ".join(["*", *(escaped_name(each.name) for each in paths)])
     settings = f"SETTINGS use_hive_partitioning = {int(bool(paths))}"
     if form == "JSONEachRow":
         settings += ", input_format_skip_unknown_fields = 1, input_format_json_read_objects_as_strings = 1"

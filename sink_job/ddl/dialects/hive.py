@@ -13,6 +13,7 @@ from sink_job.ddl.dialects.rendering import (
     TypeNames,
     check_codec,
     check_lines,
+    check_template,
     escaped_text,
     leave_out_tombstones,
     quoted,
@@ -122,6 +123,7 @@ def athena(table: SinkTable) -> Statement:
     lines.append(f"LOCATION {sql_text(table.url())}")
     if properties := projection(table, paths, statement):
         leave_out_tombstones(table, statement)
+        check_template(table, statement)
         shown = ",\n".join(f"  {sql_text(name)} = {sql_text(text)}" for name, text in properties.items())
         lines.append(f"TBLPROPERTIES (\n{shown}\n)")
     statement.text = "\n".join(lines) + ";"

@@ -40,6 +40,8 @@ class TypeNames:
                 return self.array.format(self.text(kind.items))
             case Kind.MAP:
                 return self.map.format(self.text(kind.keys), self.text(kind.items))
+            case Kind.STRUCT if not kind.fields:
+                raise NoSuchType(f"{self.engine} has no type for an object without fields")
             case Kind.STRUCT:
                 return self.struct.format(", ".join(self._field(each) for each in kind.fields))
             case Kind.DECIMAL if kind.precision <= MAX_DECIMAL:
@@ -66,6 +68,10 @@ def typed_columns(
     further names of the table, without regard to case."""
     names = {each.lower() for each in taken}
     for each in columns:
+        if not each.name or not each.name.isprintable():
+            what = "control characters" if each.name else "no characters"
+            statement.gaps.append(f"column {each.name!r} is left out: its name has {what}")
+            continue
         if each.name.lower() in names:
             statement.gaps.append(f"column {each.name!r} is left out: another column has this name but for its case")
             continue
@@ -81,6 +87,19 @@ def typed_columns(
 def quoted(name: str, mark: str = '"') -> str:
     """A name in quotes."""
     return mark + name.replace(mark, mark * 2) + mark
+
+
+def escaped_name(name: str) -> str:
+    """A name in the quotes of ClickHouse, in which a backslash escapes."""
+    return quoted(name.replace("\\", "\\\\"), "`")
+
+
+def check_template(table: SinkTable, statement: Statement) -> None:
+    """Adds a gap if the place of the objects has what a template of locations replaces."""
+    if "${" in table.url():
+        statement.gaps.append(
+            f"the place {table.url()} has ${{, which the template of locations replaces: use another spec.s3.topicsDir"
+        )
 
 
 def sql_text(text: str) -> str:

@@ -10,6 +10,7 @@ from sink_job.ddl.dialects.rendering import (
     TypeNames,
     check_codec,
     check_lines,
+    check_template,
     leave_out_tombstones,
     quoted,
     sql_text,
@@ -53,6 +54,8 @@ def trino(table: SinkTable) -> Statement:
     check_codec(table, "trino", statement)
     check_lines(table, "trino", statement)
     leave_out_tombstones(table, statement)
+    if table.paths:
+        check_template(table, statement)
     if table.columns is None:
         columns = [(TEXT_COLUMN, "varchar")]
     else:

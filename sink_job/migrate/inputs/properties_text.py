@@ -20,7 +20,7 @@ def read_properties(text: str) -> dict[str, str]:
     lines: dict[str, int] = {}
     for number, line in _logical_lines(text):
         match = _KEY.fullmatch(line)
-        if match is None or ("=" not in line and ":" not in line):
+        if match is None or not (match[2] or "=" in line or ":" in line):
             raise InvalidConnector(f"line {number}, column 1: the line is not a property: use key=value")
         key, value = (_unescaped(each) for each in match.groups())
         if key in found:

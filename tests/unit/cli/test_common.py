@@ -125,3 +125,14 @@ def test_a_sink_without_schemas_has_no_registry(sink: Sink) -> None:
     assert common.registry_settings(sink, {}) is None
     with common.schemas_of(sink, {}) as schemas:
         assert schemas is None
+
+
+@pytest.mark.parametrize("text", ["2025-11-24T16:00:00Z", "2025-11-24T17:00:00+01:00", "1764000000000"])
+def test_a_time_is_a_text_with_its_zone_or_milliseconds(text: str) -> None:
+    assert common.parse_time(text) == 1_764_000_000_000
+
+
+@pytest.mark.parametrize("text", ["20251124", "1" * 20, "now"])
+def test_another_text_is_no_time(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        common.parse_time(text)

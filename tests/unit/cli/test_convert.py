@@ -190,3 +190,8 @@ def test_the_command_needs_no_models_and_takes_below_half_a_second_of_cpu() -> N
         assert imported == "[]"
         seconds.append(float(cpu))
     assert min(seconds) < 0.5
+
+
+def test_a_name_with_escapes_of_the_terminal_is_quoted(connector: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["convert", connector({"store.kafka.keys": "true"}, "a\x1b[31m\nb")]) == 8
+    assert capsys.readouterr().err.startswith('s3sink: "a\\u001b[31m\\nb": some settings')

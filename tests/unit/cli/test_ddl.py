@@ -109,6 +109,14 @@ def test_bad_arguments_are_errors(
     assert message in capsys.readouterr().err
 
 
+def test_records_of_text_are_an_error_that_names_the_converter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "sink.yaml", format={"converter": "Text"})
+    assert cli.main(["ddl", path, "--dialect", "hive", "--records", "/dev/null"]) == 2
+    assert "with the converter Text each value is one text" in capsys.readouterr().err
+
+
 def test_standard_input_is_one_of_manifest_and_records(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["ddl", "-", "--dialect", "hive", "--records", "-"]) == 2
     assert "standard input cannot be both" in capsys.readouterr().err

@@ -33,3 +33,10 @@ def test_records_without_a_value_outside_of_the_partitions_are_a_gap(dialect: Di
     text, is_whole = statement_of(json_table(paths=HOURLY, tombstones="gone"), dialect)
     assert text.count("-- NOT EXPRESSED: records without a value are below gone/") == 1
     assert not is_whole
+
+
+@pytest.mark.parametrize("dialect", [Dialect.ATHENA, Dialect.GLUE, Dialect.TRINO])
+def test_a_place_that_is_a_template_of_locations_is_a_gap(dialect: Dialect) -> None:
+    text, is_whole = statement_of(json_table(paths=HOURLY, prefix="${topic}/flights/"), dialect)
+    assert "-- NOT EXPRESSED: the place s3://lake/${topic}/flights/ has ${" in text
+    assert not is_whole

@@ -61,6 +61,30 @@ def test_the_group_is_that_of_the_connector_unless_it_is_given() -> None:
     assert kafka(override, group="given")["groupId"] == "given"
 
 
+@pytest.mark.parametrize(
+    ("settings", "more", "key"),
+    [({}, {"group": "a\nb"}, "--group"), ({"consumer.override.group.id": "a\nb"}, {}, "consumer.override.group.id")],
+)
+def test_a_group_that_is_none_is_reported_by_where_it_came_from(
+    settings: dict[str, str], more: dict[str, Any], key: str
+) -> None:
+    found = convert(Configuration({**MINIMAL, **settings}, "flights"), **more).findings
+    assert [str(each).split(":")[0].split("=")[0] for each in found if each.severity is Severity.DIFFERENT] == [key]
+
+
+def test_a_name_that_gives_no_group_is_reported_as_the_name() -> None:
+    found = convert(Configuration(MINIMAL, "a\nb")).findings
+    (found_name,) = [str(each) for each in found if each.severity is Severity.DIFFERENT]
+    assert found_name.startswith("name: the consumer group of this name contains control characters")
+
+
+@pytest.mark.parametrize(("topics", "count"), [("a b", 1), ("a b,a b", 1), ("a b,c d", 2)])
+def test_each_name_that_is_no_topic_is_reported_once(topics: str, count: int) -> None:
+    found = findings_of({"topics": topics})
+    assert len(set(found)) == len(found) == count
+    assert 'the topic "a b" is not a valid' in found[0]
+
+
 def test_a_managed_connector_s_group_is_a_guess_unless_it_is_given() -> None:
     configuration = Configuration(MINIMAL, "flights", managed="MSK Connect")
     assert convert(configuration).exit_code == 8

@@ -67,7 +67,7 @@ def test_the_last_step_before_the_first_start_is_to_look_where_the_sink_starts()
     assert rest == "#     prevents it"
 
 
-def test_all_reasons_not_to_convert_are_reported_at_once_and_nothing_else() -> None:
+def test_all_reasons_not_to_convert_are_reported_at_once_with_the_keys_that_may_be_misspelled() -> None:
     wrong = {"value.converter": "com.example.Csv", "partitioner.class": "com.example.P", "transforms": "a", "x": "y"}
     found = convert(Configuration({**MINIMAL, **wrong}, "flights"))
     assert (found.exit_code, found.lines) == (9, ())
@@ -75,6 +75,7 @@ def test_all_reasons_not_to_convert_are_reported_at_once_and_nothing_else() -> N
         "value.converter",
         "transforms",
         "partitioner.class",
+        "x",
     ]
 
 
@@ -105,6 +106,12 @@ def test_the_name_of_the_sink_is_one_that_kubernetes_allows_and_the_group_keeps_
 )
 def test_names_of_sinks(connector: str, name: str) -> None:
     assert sink_name(connector) == name
+
+
+def test_a_given_name_is_not_explained_and_a_made_one_is() -> None:
+    given = convert(Configuration(MINIMAL, "S3_Flights"), name="renamed")
+    assert not any("Kubernetes does not allow" in str(each) for each in given.findings)
+    assert any("Kubernetes does not allow" in str(each) for each in convert(Configuration(MINIMAL, "S3_x")).findings)
 
 
 def test_the_namespace_and_the_state_of_a_resource_are_taken_over() -> None:

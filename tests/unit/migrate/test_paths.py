@@ -141,3 +141,15 @@ def test_an_extractor_of_ones_own_cannot_be_converted(name: str) -> None:
 
 def test_the_name_of_the_schema_can_be_in_the_path() -> None:
     assert paths({"s3.schema.partition.affix.type": "PREFIX"}) == {"schemaName": "Prefix"}
+
+
+def test_fields_of_json_without_a_schema_are_reported() -> None:
+    """The connector's FieldPartitioner needs a struct."""
+    (finding,) = findings_of(FIELD)
+    assert "stops at its first record" in finding
+    assert findings_of({**FIELD, "value.converter.schemas.enable": "true"}) == []
+
+
+def test_times_that_the_connector_reads_in_another_way_are_named() -> None:
+    found = findings_of({**TIME, "timestamp.extractor": "RecordField"}, Severity.TO_DO)
+    assert any("texts of one to four digits" in each for each in found)

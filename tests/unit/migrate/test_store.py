@@ -103,3 +103,9 @@ def test_delimiters_and_padding_are_taken_over() -> None:
 )
 def test_keys_that_this_sink_cannot_write_cannot_be_converted(settings: dict[str, str]) -> None:
     assert len(findings_of(settings, Severity.IMPOSSIBLE)) >= 1
+
+
+def test_a_store_that_does_not_work_is_reported() -> None:
+    (finding,) = findings_of({"store.url": "https://storage.googleapis.com"})
+    assert "Google Cloud Storage lacks" in finding
+    assert findings_of({"store.url": "https://storage.example.com"}) == []

@@ -66,6 +66,15 @@ def test_a_login_without_a_proxy_and_half_a_login_have_no_effect() -> None:
     assert s3_of({"s3.proxy.url": "http://proxy:1", "s3.proxy.user": "squid"})["proxy"] == {"url": "http://proxy:1"}
 
 
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [({}, "has no effect without s3.proxy.url"), ({"s3.proxy.url": "proxy:3128"}, "is left out with s3.proxy.url")],
+)
+def test_a_login_says_whether_there_is_a_proxy(url: dict[str, str], why: str) -> None:
+    (finding,) = findings_of({"s3.proxy.user": "squid", **url}, Severity.LEFT_OUT)
+    assert finding.endswith(why)
+
+
 def test_the_acl_and_the_tags_of_a_connector_are_those_of_objects() -> None:
     tagging = {"s3.object.tagging": "true", "s3.object.tagging.key.value.pairs": "team:orders, cost:a:b"}
     found = s3_of({"s3.acl.canned": "bucket-owner-full-control", **tagging})

@@ -95,8 +95,9 @@ def test_all_topics_of_a_pattern_can_have_one_directory(regex: str) -> None:
         (routed(".*", ""), "makes the topic (empty), which is empty"),
         (routed(".*", "a", **{"directory.delim": "-"}), "beside a directory.delim that may be a part of a topic"),
         (routed(".*", "a", ",".join(f"t{n}" for n in range(101))), "at most 100 entries"),
-        (routed(".*", "a", **{"transforms.route.predicate": "p"}), "is a transform that this version does not have"),
-        (routed(".*", "a", transforms="route,b"), "is a transform that this version does not have"),
+        (routed(".*", "a", **{"transforms.route.predicate": "p"}), "write s3.prefixes by hand"),
+        (routed(".*", "a", transforms="route,b"), "is a router of topics, which is converted only as the single"),
+        (routed(".*", "a", transforms="route,b"), "transforms.b.type is missing"),
     ],
 )
 def test_what_cannot_be_a_directory_is_reported(found: Conversion, sentence: str) -> None:

@@ -79,8 +79,25 @@ def test_debeziums_new_record_state_becomes_unwrap() -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "deletes"),
+    [
+        ({"drop.tombstones": "true"}, "Drop"),
+        ({"delete.handling.mode": "rewrite"}, "Rewrite"),
+        ({"delete.handling.mode": "rewrite", "drop.tombstones": "false"}, "RewriteWithTombstone"),
+        ({"delete.handling.mode": "none"}, "Tombstone"),
+        ({"drop.tombstones": "false"}, "Tombstone"),
+    ],
+)
+def test_the_former_keys_of_debezium_have_the_same_handling(settings: dict[str, str], deletes: str) -> None:
+    assert converted(DEBEZIUM, settings) == [{"type": "Unwrap", "deletes": deletes}]
+
+
+@pytest.mark.parametrize(
     ("settings", "why"),
     [
+        ({"delete.handling.mode": "none", "drop.tombstones": "false"}, "writes deletes and tombstones"),
+        ({"delete.handling.mode": "other"}, "has a delete.handling.mode that is not one of drop"),
+        ({"drop.tombstones": "true", "delete.tombstone.handling.mode": "drop"}, "has both"),
         ({"delete.tombstone.handling.mode": "other"}, "has a delete.tombstone.handling.mode that is not one of drop"),
         ({"add.fields.prefix": ""}, "has another add.fields.prefix than __"),
         ({"add.fields": "op:o"}, "gives names to fields in add.fields"),
@@ -103,7 +120,9 @@ def test_what_unwrap_does_not_have_is_named(settings: dict[str, str], why: str) 
         (f"{KAFKA}Cast$Value", {}, "has no spec"),
         (f"{KAFKA}MaskField$Value", {}, "has no fields"),
         (f"{KAFKA}InsertField$Value", {"static.field": "a"}, "has a static.field without a static.value"),
-        (f"{KAFKA}InsertField$Value", {"topicfield": "a"}, "has the unknown key topicfield"),
+        ("", {}, "has no type"),
+        (f"{KAFKA}RegexRouter", {}, "is a router of topics, which is converted only as the single transform"),
+        (f"{KAFKA}InsertField$Value", {"topicfield": "a"}, "has the unknown key topicfield: did you mean topic.field?"),
         (f"{KAFKA}ReplaceField$Value", {"renames": "a"}, "has no pair of names in renames=a"),
         (f"{KAFKA}ReplaceField$Value", {"renames": "a:c,b:c"}, "has a name twice in renames"),
         (f"{KAFKA}ExtractField$Value", {"field": "a.b", "field.syntax.version": "V2"}, "names nested fields"),

@@ -70,3 +70,9 @@ def test_json_has_everything() -> None:
         "key": "a",
         "otherKey": "b",
     }
+
+
+def test_a_key_with_escapes_of_the_terminal_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
+    finding = SideDifference(DifferenceType.KEY_DIFFERS, 0, "differs", "a", "b\x1b[31m\nc")
+    show(report(PartitionComparison("log", 0, 0, 25, findings=(finding,))))
+    assert 'differs (s3://lake/a, "s3://old/b\\u001b[31m\\nc") [KeyDiffers]' in capsys.readouterr().out

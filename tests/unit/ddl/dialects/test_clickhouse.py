@@ -6,8 +6,8 @@ import pytest
 import sqlglot
 
 from sink_job.ddl.dialects.clickhouse import clickhouse
-from sink_job.ddl.table import SinkTable
-from tests.unit.ddl.tables import EVERY_TYPE, HOSTILE, HOURLY, UNNAMED, json_table, table, text_table
+from sink_job.ddl.table import SinkTable, TableColumn
+from tests.unit.ddl.tables import EVERY_TYPE, HOSTILE, HOURLY, UNNAMED, S, json_table, table, text_table
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,8 @@ def test_the_address_is_that_of_the_store() -> None:
 
 def test_a_prefix_that_is_a_pattern_is_a_gap() -> None:
     assert clickhouse(table(prefix="a*b/flights/")).gaps
+
+
+def test_a_name_that_ends_with_a_backslash_stays_a_name() -> None:
+    text = clickhouse(json_table(columns=(TableColumn("a\\", S),))).text or ""
+    assert "'`a\\\\\\\\` Nullable(String)'" in text

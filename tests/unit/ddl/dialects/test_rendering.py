@@ -10,7 +10,10 @@ from sink_job.ddl.dialects.rendering import (
     NoSuchType,
     check_codec,
     check_lines,
+    check_template,
     commented,
+    directories,
+    escaped_name,
     escaped_text,
     quoted,
     sql_text,
@@ -18,7 +21,7 @@ from sink_job.ddl.dialects.rendering import (
     unnamed_paths,
 )
 from sink_job.ddl.table import ColumnType, Kind, Statement, TableColumn
-from tests.unit.ddl.tables import HOSTILE, HOURLY, UNNAMED, json_table, table
+from tests.unit.ddl.tables import HOSTILE, HOURLY, UNNAMED, S, json_table, table
 
 
 def test_names_and_texts_are_quoted() -> None:
@@ -54,6 +57,41 @@ def test_columns_that_cannot_be_are_gaps_and_the_others_remain() -> None:
         "column 'u' is left out: Hive has no type for a union",
         "column 'hour' is left out: another column has this name but for its case",
     ]
+
+
+@pytest.mark.parametrize(
+    ("column", "gap"),
+    [
+        (TableColumn("", S), "column '' is left out: its name has no characters"),
+        (TableColumn("a\0b", S), "column 'a\\x00b' is left out: its name has control characters"),
+        (TableColumn("o", ColumnType(Kind.STRUCT)), "column 'o' is left out: Hive has no type for an object without"),
+        (
+            TableColumn("list", ColumnType(Kind.ARRAY, element=ColumnType(Kind.STRUCT))),
+            "column 'list' is left out: Hive has no type for an object without fields",
+        ),
+    ],
+)
+def test_a_column_without_a_name_or_a_type_is_a_gap(column: TableColumn, gap: str) -> None:
+    statement = Statement(None)
+    assert list(typed_columns([column, TableColumn("n", S)], TYPES, statement)) == [("n", "string")]
+    assert [each.startswith(gap) for each in statement.gaps] == [True]
+
+
+def test_a_place_that_is_a_template_is_a_gap() -> None:
+    statement = Statement(None)
+    check_template(table(), statement)
+    assert statement.gaps == []
+    check_template(table(prefix="${topic}/flights/"), statement)
+    assert len(statement.gaps) == 1
+
+
+def test_a_pattern_of_directories_has_a_star_for_each_value() -> None:
+    assert directories(table(paths=HOURLY), str) == "dt=*/hour=*/carrier=*/"
+    assert directories(table(paths=HOURLY), str.upper) == "DT=*/HOUR=*/CARRIER=*/"
+
+
+def test_a_backslash_in_a_name_is_escaped() -> None:
+    assert escaped_name("a`b\\") == "`a``b\\\\`"
 
 
 def test_comments_are_on_one_line_each_above_the_statement() -> None:
