@@ -103,6 +103,7 @@ def _fields(draft: Draft, plan: SecretPlan, configuration: Configuration, connec
     _keys_and_headers(draft)
     if configuration.state != "Running":
         draft.put("state", configuration.state, f"the connector is {configuration.state.lower()}")
+        draft.to_do(f"The sink has state: {configuration.state}, as the connector", "remove the line to start it")
 
 
 def _errors(draft: Draft, output: str) -> None:

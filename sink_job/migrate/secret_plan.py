@@ -58,3 +58,4 @@ class SecretPlan:
                 yield f"Write into the file {key}: {what}"
             files = "".join(f" --from-file={key}" for key in contents)
             yield f"kubectl create secret generic {name}{where}{files}"
+            yield f"Without a cluster: s3sink run MANIFEST --secret {name}=DIR, the directory of these files"

@@ -119,6 +119,12 @@ def test_the_namespace_and_the_state_of_a_resource_are_taken_over() -> None:
     assert (manifest["metadata"]["namespace"], manifest["spec"]["state"]) == ("kafka", "Paused")
 
 
+@pytest.mark.parametrize(("state", "named"), [("Paused", True), ("Stopped", True), ("Running", False)])
+def test_a_sink_that_does_not_start_as_it_is_has_a_comment(state: str, named: bool) -> None:
+    found = convert(Configuration(MINIMAL, "flights", state=state)).findings
+    assert any(f"state: {state}" in str(each) for each in found if each.severity is Severity.TO_DO) == named
+
+
 def test_a_namespace_that_kubernetes_does_not_allow_is_left_out() -> None:
     manifest = yaml.safe_load(convert(Configuration(MINIMAL, "flights", "{{ .Values.namespace }}")).manifest)
     assert manifest["metadata"] == {"name": "flights"}

@@ -35,4 +35,5 @@ def test_the_command_has_the_keys_and_no_values() -> None:
         "Write into the file ID: the value of a",
         "Write into the file KEY: the value of b",
         "kubectl create secret generic flights-s3 --namespace kafka --from-file=ID --from-file=KEY",
+        "Without a cluster: s3sink run MANIFEST --secret flights-s3=DIR, the directory of these files",
     ]
