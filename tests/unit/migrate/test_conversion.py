@@ -240,6 +240,20 @@ TEXTS = [
 ANY_TEXT = st.one_of(st.sampled_from(TEXTS), st.text(max_size=8))
 
 
+DEAD_LETTERS: list[dict[str, str]] = [
+    {},
+    *(
+        {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "flights-dlq", **topics}
+        for topics in (
+            {"topics": "flights,flights-dlq"},
+            {"topics": "flights-dlq"},
+            {"topics": "", "topics.regex": "flights.*"},
+            {"topics": "", "topics.regex": "(?i)a|FLIGHTS.*"},
+        )
+    ),
+]
+
+
 @st.composite
 def configurations(draw: st.DrawFn) -> dict[str, str]:
     settings = dict(MINIMAL)
@@ -255,6 +269,7 @@ def configurations(draw: st.DrawFn) -> dict[str, str]:
         )
     )
     settings |= {"path.format": "'year'=YYYY/'month'=MM", "partition.field.name": "carrier"}
+    settings |= draw(st.sampled_from(DEAD_LETTERS))
     keys = draw(st.lists(st.sampled_from([*KEYS, *CONVERTER_KEYS]), max_size=8))
     settings |= {key: draw(ANY_TEXT) for key in keys if key not in ("connector.class", "transforms")}
     for key in draw(st.lists(st.sampled_from(list(MINIMAL)), max_size=2)):

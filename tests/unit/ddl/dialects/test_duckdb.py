@@ -84,6 +84,24 @@ def test_a_record_in_an_envelope_has_its_key_and_any_value(
     assert rows(objects.statement(capsys, "duckdb"), query) == [("aw==", "h", "log", 7, "k0")]
 
 
+def test_null_values_in_an_envelope_are_distinguished(
+    objects: TableObjects, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {"format": {"envelope": True}, "errors": {"onNullValue": "Write", "tombstonePath": "gone"}}
+    objects.sink.path.write_text(manifest("archive", "http://127.0.0.1:9", flush_size=5, spec=spec))
+    record = (
+        '{"key":null,"headers":[],"timestamp":5,"timestampType":"CreateTime","topic":"log","partition":0,"offset":%s,'
+        '"valueIsNull":%s,"value":null}\n'
+    )
+    for number, (path, is_null) in enumerate([("partition=0", "false"), ("gone", "true")]):
+        folder = objects.folder / "topics/log" / path
+        folder.mkdir(parents=True)
+        (folder / f"log+0+000000000{number}.json").write_text(record % (number, is_null))
+    statement = objects.statement(capsys, "duckdb", code=8)
+    assert "NOT EXPRESSED: records without a value are below gone/" in statement
+    assert rows(statement, 'SELECT "offset", "valueIsNull" FROM log') == [(0, False)]
+
+
 def test_each_type_and_name_is_read(tmp_path: Path) -> None:
     """JSON of every type, and names with quotes and comments."""
     folder = tmp_path / "topics" / "flights" / "dt=2026-01-02" / "hour=03" / "carrier=UA"
