@@ -15,6 +15,7 @@ from sink_job.api.field_types import check_topics_pattern
 _TOKEN: Final = re.compile(r"\\.|\(\?[<A-Za-z#-][^)=!:>]?|\{[0-9]+(?:,[0-9]*)?\}|.", re.DOTALL)
 _OF_JAVA: Final = re.compile(r"\\[QEGzhHRvVXpPNkec]|\(\?<[A-Za-z]")
 _OF_PYTHON: Final = re.compile(r"\(\?[aLP#]")
+_ERRORS_OF_PYTHON: Final = ("look-behind requires fixed-width", "global flags not at the start")
 _FLAG_X: Final = re.compile(r"\(\?[a-z]*x")
 
 
@@ -31,7 +32,13 @@ def check_java_pattern(text: str) -> None:
             raise ValueError(f"has {token}, which is not valid in Java: the connector does not start with it")
     if _FLAG_X.search(text):
         raise ValueError("has the flag x, with which blanks mean something else in a regular expression of this sink")
-    check_topics_pattern(text)
+    try:
+        check_topics_pattern(text)
+    except ValueError as error:
+        if any(each in str(error) for each in _ERRORS_OF_PYTHON):
+            reason = str(error).rpartition(": ")[2]
+            raise ValueError(f"is valid in Java, not as a regular expression of this sink: {reason}") from None
+        raise
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:

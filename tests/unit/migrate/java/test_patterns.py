@@ -48,6 +48,8 @@ def test_an_expression_that_matches_the_same_is_taken(pattern: str) -> None:
         ("(?#text)a", "which is not valid in Java"),
         ("(?P<a>x)", "which is not valid in Java"),
         ("(?x)a b", "the flag x"),
+        ("(?<=a|bc)d", "is valid in Java, not as a regular expression of this sink: look-behind"),
+        ("a(?i)b", "is valid in Java, not as a regular expression of this sink: global flags"),
         ("(", "is not a valid regular expression"),
         ("[", "is not a valid regular expression"),
         ("a\\", "is not a valid regular expression"),
