@@ -8,7 +8,7 @@ from typing import Final
 
 from sink_job.api.enums import OnNullValue, OutputFormat
 from sink_job.api.field_errors import in_a_line
-from sink_job.api.field_types import check_dns_label
+from sink_job.api.field_types import check_dns_label, check_tombstone_path
 from sink_job.migrate.consumer import convert_client, convert_group, convert_topics
 from sink_job.migrate.converters import PREFIX, convert_converter
 from sink_job.migrate.dead_letters import convert_dead_letters
@@ -132,9 +132,18 @@ def _written_nulls(draft: Draft, key: str, output: str) -> str:
     )
     draft.different(key, effect, "readers find tombstones by the field valueIsNull, and values in the field value")
     draft.put("format.envelope", True, key)
-    given = draft.text(_TOMBSTONES)
+    given = draft.parsed(_TOMBSTONES, _tombstone_path) if draft.text(_TOMBSTONES) else None
     draft.put("errors.tombstonePath", given or TOMBSTONE, _TOMBSTONES if given else f"{_TOMBSTONES}: the default")
+    delimiter = draft.fields.get("s3.directoryDelimiter")
+    text = str(delimiter.value) if delimiter is not None else "/"
+    if (given or TOMBSTONE).startswith(text) or (given or TOMBSTONE).endswith(text):
+        draft.impossible(_TOMBSTONES, "begins or ends with directory.delim", "use another path")
     return "Write"
+
+
+def _tombstone_path(text: str) -> str:
+    check_tombstone_path(text)
+    return text
 
 
 _TOMBSTONES: Final = "tombstone.encoded.partition"

@@ -32,6 +32,7 @@ _EXTRACTORS: Final = {
 FIELD_PREFIX: Final = "$value."
 """Precedes the name of a field of the value that begins with `$`."""
 _MAX_FIELDS: Final = 32
+_MAX_DURATION: Final = 36_500 * DAY
 
 
 def partitioner_type(draft: Draft) -> PartitionerType:
@@ -144,7 +145,10 @@ def _duration(draft: Draft) -> None:
     key = "partition.duration.ms"
     value = draft.parsed(key, parse_number)
     if value is not None and value > 0:
-        draft.put("partitioner.duration", format_duration(value), key)
+        if value > _MAX_DURATION:
+            effect = "is longer than 100 years, which are written; paths are the same from 1970 to 2069"
+            draft.different(key, effect, "check partitioner.duration")
+        draft.put("partitioner.duration", format_duration(min(value, _MAX_DURATION)), key)
         return
     guess = _duration_of(draft.text("path.format") or "")
     draft.put(

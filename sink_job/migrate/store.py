@@ -156,9 +156,9 @@ def _delimiters(draft: Draft) -> None:
     file = _delimiter(draft, "file.delim", "s3.fileDelimiter", check_file_delimiter) or "+"
     if directory in file or file in directory:
         draft.impossible("file.delim", "one delimiter contains the other: keys would be ambiguous")
-    topics_dir = draft.fields.get("s3.topicsDir")
-    if directory != "/" and topics_dir is not None:
-        text = str(topics_dir.value)
+    if directory != "/":
+        topics_dir = draft.fields.get("s3.topicsDir")
+        text = "topics" if topics_dir is None else str(topics_dir.value)
         if text.startswith(directory) or text.endswith(directory):
             draft.impossible("topics.dir", "starts or ends with directory.delim")
 

@@ -19,6 +19,7 @@ from sink_job.api.aws_types import (
     check_tag_key,
     check_tag_value,
 )
+from sink_job.api.field_types import is_loopback
 from sink_job.migrate.draft import Draft
 from sink_job.migrate.secret_plan import SecretPlan
 from sink_job.migrate.values import parse_boolean, parse_choice, parse_list, simple_name
@@ -130,6 +131,10 @@ def convert_encryption(draft: Draft, plan: SecretPlan) -> None:
         kms_key = None
     own, customer_key = "s3.sse.customer.key", draft.text("s3.sse.customer.key")
     if customer_key and found == EncryptionType.AES256:
+        endpoint = draft.fields.get("s3.endpoint")
+        if endpoint is not None and str(endpoint.value).startswith("http://") and not is_loopback(str(endpoint.value)):
+            draft.impossible(own, "needs a store with TLS: each request contains the key", "use https:// in store.url")
+            return
         secret = plan.create("encryption", {"customerKey": _origin(plan, own, customer_key)})
         fields = {"type": EncryptionType.CUSTOMER.value, "customerKey": {"secret": secret, "key": "customerKey"}}
         draft.put("s3.encryption", fields, f"{kind}, {own}")

@@ -146,6 +146,14 @@ def test_tombstones_are_written_with_an_envelope_which_is_reported(more: dict[st
     assert "not one of keys alone" in str(finding)
 
 
+def test_a_path_of_tombstones_that_is_none_is_reported() -> None:
+    settings = {"behavior.on.null.values": "write", "tombstone.encoded.partition": "/gone"}
+    assert spec_of(settings)["errors"]["tombstonePath"] == "tombstone"
+    assert len(findings_of(settings)) == 2
+    delimited = {**settings, "tombstone.encoded.partition": "gone--", "directory.delim": "--"}
+    assert any("directory.delim" in each for each in findings_of(delimited, Severity.IMPOSSIBLE))
+
+
 def test_tombstones_in_an_output_without_envelopes_are_reported_and_stop_the_sink() -> None:
     settings = {
         "behavior.on.null.values": "write",

@@ -153,3 +153,9 @@ def test_fields_of_json_without_a_schema_are_reported() -> None:
 def test_times_that_the_connector_reads_in_another_way_are_named() -> None:
     found = findings_of({**TIME, "timestamp.extractor": "RecordField"}, Severity.TO_DO)
     assert any("texts of one to four digits" in each for each in found)
+
+
+def test_a_duration_of_more_than_100_years_is_reported() -> None:
+    settings = {**TIME, "partition.duration.ms": "99999999999999"}
+    assert paths(settings)["duration"] == "36500d"
+    assert len(findings_of(settings)) == 1

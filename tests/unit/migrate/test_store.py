@@ -109,3 +109,7 @@ def test_a_store_that_does_not_work_is_reported() -> None:
     (finding,) = findings_of({"store.url": "https://storage.googleapis.com"})
     assert "Google Cloud Storage lacks" in finding
     assert findings_of({"store.url": "https://storage.example.com"}) == []
+
+
+def test_a_delimiter_at_the_end_of_the_default_directory_cannot_be_converted() -> None:
+    assert len(findings_of({"directory.delim": "topics"}, Severity.IMPOSSIBLE)) == 1

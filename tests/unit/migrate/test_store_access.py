@@ -146,3 +146,10 @@ def test_an_accelerated_endpoint_is_taken_over_if_it_is_one_of_aws() -> None:
     both = {"s3.wan.mode": "true", "store.url": "https://minio:9000"}
     assert "accelerate" not in s3_of(both)
     assert any("s3.wan.mode" in each for each in findings_of(both))
+
+
+def test_a_key_of_customers_needs_a_store_with_tls() -> None:
+    settings = {"s3.ssea.name": "AES256", "s3.sse.customer.key": "the-key", "store.url": "http://minio:9000"}
+    (finding,) = findings_of(settings, Severity.IMPOSSIBLE)
+    assert "needs a store with TLS" in finding
+    assert "encryption" in s3_of({**settings, "store.url": "https://minio:9000"})
