@@ -31,7 +31,7 @@ from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
 from sink_job.driver.machine import memory_of, owner_of
-from sink_job.engine.kafka_admin import TopicInfo
+from sink_job.engine.kafka_admin import GroupMember, TopicInfo
 from sink_job.engine.types import Columns, ProcessorFactory, Range
 from sink_job.registry.bare_values import BareValueSchema, bare_value_schema
 from sink_job.s3 import S3Settings
@@ -171,6 +171,9 @@ class EndlessLog:
 
     def group_members(self, group: str) -> int:
         return 0
+
+    def active_groups(self, topics: Sequence[str]) -> Sequence[GroupMember]:
+        return ()
 
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
         self._committed.update(offsets)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from devtools.simulation.scheduler import Scheduler
 from sink_job.api.errors import DataLoss, SinkError, TopicNotFound, TransientError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.kafka_admin import TopicInfo
+from sink_job.engine.kafka_admin import GroupMember, TopicInfo
 from sink_job.engine.types import ROW, Cancelled, Columns, ProcessorFactory, Range
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -125,6 +125,9 @@ class SimulatedAdmin:
     def group_members(self, group: str) -> int:
         self._step("group_members")
         return 0
+
+    def active_groups(self, topics: Sequence[str]) -> Sequence[GroupMember]:
+        return ()
 
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
         self._step("commit")

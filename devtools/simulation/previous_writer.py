@@ -78,6 +78,8 @@ class PreviousConnector:
             end = self._rng.randint(chosen, len(offsets))
             self.committed[tp] = offsets[chosen] if chosen < len(offsets) else log.stable
             simulation.kafka.group[tp] = self.committed[tp], "", False
+            if chosen:
+                self._put(ConnectorObject(tp, tuple(offsets[:chosen])))
             at = chosen
             while at < end:
                 size = min(self._rng.choice(SIZES), end - at)

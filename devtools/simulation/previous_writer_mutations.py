@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
+
 from sink_job.ledger.first_claim import checks
 from sink_job.maintenance.position import comparison, finder
 
@@ -51,8 +53,8 @@ def records_between_objects_accepted() -> Patches:
 
     def ends_later(*arguments: Any) -> Any:
         found = original(*arguments)
-        for tp, ends in found.items():
-            found[tp] = [_one_more(each) for each in ends]
+        for tp, result in found.items():
+            found[tp] = msgspec.structs.replace(result, ends=[_one_more(each) for each in result.ends])
         return found
 
     def _one_more(each: Any) -> Any:

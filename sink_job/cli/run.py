@@ -200,10 +200,12 @@ def _requested(args: argparse.Namespace) -> FromConnector | None:
 
 
 def _dry_run(sink: Sink, secrets: Mapping[str, Path], request: FromConnector) -> int:
-    """Prints where the sink would start; returns 0, or 7 if it could not. Raises the errors of Kafka and the store."""
+    """Prints where the sink would start; returns 0, or 7 if it could not. Raises InvalidConnector for a connector to
+    stop that is not the sink's, and the errors of Kafka, the store and the worker."""
     from sink_job.cli.kafka_access import kafka_access, shown_progress
     from sink_job.driver import logs
     from sink_job.kafka.properties import KafkaProperties
+    from sink_job.maintenance.position.connector_check import check_connector
     from sink_job.maintenance.position.finder import find_position
     from sink_job.maintenance.position.output import output
     from sink_job.maintenance.position.start import has_ledger
@@ -217,6 +219,8 @@ def _dry_run(sink: Sink, secrets: Mapping[str, Path], request: FromConnector) ->
     if has_ledger(sink, s3):
         print(f"The sink {sink.sink_id} has a ledger: it continues there, and --from-connector has no effect.")
         return 0
+    if request.stop_url is not None:
+        check_connector(request.stop_url, sink)
     with (
         schemas_of(sink, secrets) as schemas,
         shown_progress() as progress,

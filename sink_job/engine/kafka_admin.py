@@ -16,6 +16,14 @@ class TopicInfo(NamedTuple):
     partitions: int
 
 
+class GroupMember(NamedTuple):
+    """An active member of a consumer group that is assigned partitions of a topic."""
+
+    group: str
+    client_id: str
+    topic: str
+
+
 class KafkaAdmin(Protocol):
     """The admin requests of drivers and commands. `sink_job.kafka.admin` documents each method."""
 
@@ -30,6 +38,7 @@ class KafkaAdmin(Protocol):
         self, group: str, partitions: Sequence[TopicPartition], *, metadata: str = ""
     ) -> Mapping[TopicPartition, int]: ...
     def group_members(self, group: str) -> int: ...
+    def active_groups(self, topics: Sequence[str]) -> Sequence[GroupMember]: ...
     def group_metadata(self, group: str, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]: ...
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None: ...
     def log_sizes(self, topics: Sequence[str]) -> Mapping[TopicPartition, int] | None: ...

@@ -11,15 +11,18 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.StringTokenizer;
+import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ConsumerGroupDescription;
+import org.apache.kafka.clients.admin.ConsumerGroupListing;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
 import org.apache.kafka.clients.admin.ListOffsetsOptions;
 import org.apache.kafka.clients.admin.ListOffsetsResult;
 import org.apache.kafka.clients.admin.LogDirDescription;
+import org.apache.kafka.clients.admin.MemberDescription;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.ReplicaInfo;
 import org.apache.kafka.clients.admin.TopicDescription;
@@ -28,6 +31,7 @@ import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.errors.GroupIdNotFoundException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 
@@ -195,6 +199,49 @@ public class AdminBridge {
             return "+" + ((ConsumerGroupDescription) get(found)).members().size();
         } catch (Throwable error) {
             return error.getCause() instanceof GroupIdNotFoundException ? "+0" : failure(error);
+        }
+    }
+
+    /** One line per active member of a consumer group and topic that it is assigned, of these topics: the URL-encoded
+     * group, the URL-encoded client id and the topic. Groups that may not be listed or described are left out. */
+    public String activeGroups(String topics) {
+        try {
+            List requested = words(topics);
+            List groups = new ArrayList();
+            for (Iterator i = ((Collection) get(admin.listConsumerGroups().valid())).iterator(); i.hasNext();) {
+                groups.add(((ConsumerGroupListing) i.next()).groupId());
+            }
+            Set lines = new TreeSet();
+            Map described = admin.describeConsumerGroups(groups).describedGroups();
+            for (Iterator i = described.values().iterator(); i.hasNext();) {
+                try {
+                    addMembers(lines, (ConsumerGroupDescription) get((KafkaFuture) i.next()), requested);
+                } catch (ExecutionException error) {
+                    if (!(error.getCause() instanceof ApiException)) {
+                        throw error;
+                    }
+                }
+            }
+            StringBuilder out = new StringBuilder("+");
+            for (Iterator i = lines.iterator(); i.hasNext();) {
+                out.append((String) i.next()).append('\n');
+            }
+            return out.toString();
+        } catch (Throwable error) {
+            return failure(error);
+        }
+    }
+
+    private static void addMembers(Set lines, ConsumerGroupDescription group, List requested) throws Exception {
+        for (Iterator i = group.members().iterator(); i.hasNext();) {
+            MemberDescription member = (MemberDescription) i.next();
+            for (Iterator j = member.assignment().topicPartitions().iterator(); j.hasNext();) {
+                String topic = ((TopicPartition) j.next()).topic();
+                if (requested.contains(topic)) {
+                    String client = URLEncoder.encode(member.clientId(), "UTF-8");
+                    lines.add(URLEncoder.encode(group.groupId(), "UTF-8") + " " + client + " " + topic);
+                }
+            }
         }
     }
 

@@ -19,7 +19,7 @@ from py4j.java_gateway import JavaGateway
 
 from sink_job.api.errors import AccessDenied, ConfigurationError, SinkError, TopicNotFound, TransientError
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.kafka_admin import TopicInfo
+from sink_job.engine.kafka_admin import GroupMember, TopicInfo
 from sink_job.kafka.errors import domain_error, parse_chain
 from sink_job.kafka.java_classes import new_instance
 from sink_job.kafka.properties import KafkaProperties
@@ -109,6 +109,16 @@ class JavaKafkaAdmin:
     def group_members(self, group: str) -> int:
         """The number of active members of the consumer group; 0 for a group that does not exist."""
         return int(self._answer(self._bridge.groupMembers(group), f"describe group {group}"))
+
+    def active_groups(self, topics: Iterable[str]) -> list[GroupMember]:
+        """The members of consumer groups that are assigned partitions of these topics, once for each topic. Groups that
+        this login may not describe are absent."""
+        requested = "\n".join(topics)
+        if not requested:
+            return []
+        answer = self._answer(self._bridge.activeGroups(requested), "list the consumer groups")
+        words = (line.split(" ") for line in answer.splitlines())
+        return [GroupMember(unquote_plus(group), unquote_plus(client), topic) for group, client, topic in words]
 
     def group_metadata(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
         """The metadata of the group's committed offsets of these partitions."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from sink_job.api.topic_partition import TopicPartition
-from sink_job.engine.kafka_admin import TopicInfo
+from sink_job.engine.kafka_admin import GroupMember, TopicInfo
 from sink_job.engine.types import Columns, ProcessorFactory, Range
 from sink_job.plan.sample import Sample
 
@@ -98,6 +98,9 @@ class ReplayLog:
 
     def group_members(self, group: str) -> int:
         return 0
+
+    def active_groups(self, topics: Sequence[str]) -> Sequence[GroupMember]:
+        return ()
 
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
         self._group.update({tp: (offset, metadata) for tp, offset in offsets.items()})

@@ -199,6 +199,24 @@ def test_a_running_connector_is_stopped_and_the_sink_continues_behind_it(
     connector.expect_each_record_once(sink)
 
 
+def test_a_wrong_group_does_not_start_behind_the_objects_of_a_running_connector(
+    connector: Connector, sink_here: SinkFactory
+) -> None:
+    connector.write_objects()
+    sink = sink_here(manifest("flights", connector.spec(kafka={"groupId": f"{connector.group}-typo"})))
+    output = dry_run(sink, "--start-at-objects", exit_code=7)
+    assert cases(output) == ["Forgotten", "Forgotten"]
+    assert f"running connectors read this topic with the groups {connector.group}" in output
+    assert "if one of these groups is the connector's, set kafka.groupId to it" in output
+    wrong = sink.must("run", "--from-connector", "--dry-run", "--stop-connector", connector.url, exit_code=2)
+    assert f"its consumer group is {connector.group}, and kafka.groupId is {connector.group}-typo" in wrong
+    missing = f"{connector.url}-typo"
+    assert "has no connector" in sink.must(
+        "run", "--from-connector", "--dry-run", "--stop-connector", missing, exit_code=2
+    )
+    assert connector.worker.states(connector.topic)[0] == "RUNNING"
+
+
 def test_a_running_connector_rejects_the_start(connector: Connector, sink: SinkCommand) -> None:
     output = sink.must("run", "--from-connector", *ALL, exit_code=7)
     assert f"consumer group {connector.group} has 1 active members" in output

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from sink_job.api.errors import ConfigurationError, LedgerLost
+from sink_job.engine.kafka_admin import GroupMember
 from sink_job.formats.compression import zstd
 from sink_job.ledger.store import Ledger
 from sink_job.maintenance.position.cases import Case
+from sink_job.maintenance.position.finder import ConnectorPosition
 from sink_job.verify.results import FindingType
 from tests.support.previous_objects import (
     LOG,
@@ -96,6 +98,18 @@ def test_offsets_that_kafka_has_forgotten_are_taken_from_the_objects_on_request(
     expect_each_record_once(sink_fixture)
 
 
+def test_a_wrong_group_does_not_start_beside_the_running_connector(sink_fixture: SinkFixture) -> None:
+    write(sink_fixture, LOG, (0, 10))
+    admin = FileConsumerGroup(LOG, sink_fixture.folder / "group.json")
+    admin.active = [GroupMember("connect-log", "connector-consumer-log-0", "log")]
+    found = position(sink_fixture, LOG, admin, start_at_objects=True)
+    assert [(p.case, p.start, p.connectors) for p in found.partitions] == [(Case.FORGOTTEN, None, ("connect-log",))]
+    with pytest.raises(LedgerLost, match="groups connect-log"):
+        found.previous_writer()
+    sink_fixture.set_group({"log-0": 10})
+    assert [p.case for p in position(sink_fixture, LOG, admin).partitions] == [Case.COMMITTED]
+
+
 def test_a_topic_partition_without_offset_and_object_starts_as_the_manifest_says(sink_fixture: SinkFixture) -> None:
     run(sink_fixture, accepted(sink_fixture, LOG))
     expect_each_record_once(sink_fixture)
@@ -132,32 +146,208 @@ def test_offsets_without_a_record_are_no_difference(sink_fixture: SinkFixture) -
 @pytest.mark.parametrize("codec", ["Gzip", "Zstd"])
 def test_compressed_objects_are_compared(sink_fixture: SinkFixture, codec: str) -> None:
     suffix, compressed = (".gz", gzip.compress) if codec == "Gzip" else (".zst", zstd.compress)
-    sink_fixture.put(key_of(10) + suffix, compressed(rows(LOG, range(10, 20))))
+    log = replace(LOG, starts_at=10)
+    sink_fixture.put(key_of(10) + suffix, compressed(rows(log, range(10, 20))))
     sink_fixture.set_group({"log-0": 10})
     spec = {"format": {"compression": {"codec": codec}}}
-    assert [(p.case, p.start) for p in position(sink_fixture, LOG, spec=spec).partitions] == [(Case.ACCEPTED, 20)]
-    sink_fixture.put(key_of(10) + suffix, compressed(rows(LOG, range(10, 20)))[:-9])
-    assert [p.case for p in position(sink_fixture, LOG, spec=spec).partitions] == [Case.DIFFERENT]
+    assert [(p.case, p.start) for p in position(sink_fixture, log, spec=spec).partitions] == [(Case.ACCEPTED, 20)]
+    sink_fixture.put(key_of(10) + suffix, compressed(rows(log, range(10, 20)))[:-9])
+    assert [p.case for p in position(sink_fixture, log, spec=spec).partitions] == [Case.DIFFERENT]
 
 
 @pytest.mark.parametrize(("end", "case"), [(b"", Case.ACCEPTED), (b"x", Case.DIFFERENT)])
 def test_delimited_bytes_are_compared_byte_by_byte(sink_fixture: SinkFixture, end: bytes, case: Case) -> None:
-    values = b"".join(LOG.value(0, offset) + b"|" for offset in range(10, 20))
+    log = replace(LOG, starts_at=10)
+    values = b"".join(log.value(0, offset) + b"|" for offset in range(10, 20))
     sink_fixture.put(key_of(10).replace(".json", ".bin"), values + end)
     sink_fixture.set_group({"log-0": 10})
     spec = {"format": {"converter": "Bytes", "output": "Bytes", "bytes": {"separator": "|"}}}
-    found = position(sink_fixture, LOG, spec=spec)
+    found = position(sink_fixture, log, spec=spec)
     assert ([p.case for p in found.partitions], found.comparison) == ([case], "bytes")
     sink_fixture.put(key_of(10).replace(".json", ".bin"), values.replace(b"|", b"||", 1))
-    assert [p.case for p in position(sink_fixture, LOG, spec=spec).partitions] == [Case.DIFFERENT]
+    assert [p.case for p in position(sink_fixture, log, spec=spec).partitions] == [Case.DIFFERENT]
 
 
 def test_records_that_the_sink_leaves_out_are_expected_in_no_object(sink_fixture: SinkFixture) -> None:
-    log = SyntheticLog(records=45, tombstones=frozenset({12, 20}))
+    log = SyntheticLog(records=45, tombstones=frozenset({12, 20}), starts_at=10)
     write(sink_fixture, SyntheticLog(gaps=log.tombstones), (10, 20))
     sink_fixture.set_group({"log-0": 10})
     errors = {"tolerance": "All", "onNullValue": "Ignore"}
     assert [(p.case, p.start) for p in position(sink_fixture, log, errors=errors).partitions] == [(Case.ACCEPTED, 20)]
+
+
+# -- records that are in no object -----------------------------------------------------------------------------------
+
+
+def expect_uncovered(found: ConnectorPosition, offset: int, *words: str) -> None:
+    assert [(p.case, p.start, p.uncovered) for p in found.partitions] == [(Case.AHEAD_OF_OBJECTS, None, offset)]
+    assert all(each in found.partitions[0].message for each in words)
+    assert found.exit_code == 7
+    with pytest.raises(LedgerLost, match=r"log-0 \(AheadOfObjects\).*Correct the manifest, or set the group's offsets"):
+        found.previous_writer()
+
+
+def test_an_offset_behind_the_end_of_the_newest_object_rejects_the_start(sink_fixture: SinkFixture) -> None:
+    write(sink_fixture, LOG, (0, 10))
+    sink_fixture.set_group({"log-0": 18})
+    found = position(sink_fixture, LOG)
+    expect_uncovered(found, 10, "ends before offset 10: the record at offset 10 is in no object", "kafka.groupId")
+    sink_fixture.set_group({"log-0": 10})  # the command of the dry run
+    run(sink_fixture, accepted(sink_fixture, LOG))
+    expect_each_record_once(sink_fixture)
+
+
+def test_an_offset_far_behind_the_newest_object_is_found_in_a_longer_range(sink_fixture: SinkFixture) -> None:
+    log = SyntheticLog(records=500, gaps=frozenset(range(10, 480)))
+    write(sink_fixture, log, (0, 10))
+    sink_fixture.set_group({"log-0": 480})
+    assert [p.case for p in position(sink_fixture, log).partitions] == [Case.COMMITTED]
+    sink_fixture.set_group({"log-0": 490})
+    expect_uncovered(position(sink_fixture, log), 10, "the record at offset 480 is in no object")
+
+
+def test_offsets_that_the_sink_does_not_write_may_lie_between_the_objects_and_the_offset(
+    sink_fixture: SinkFixture,
+) -> None:
+    log = SyntheticLog(records=45, gaps=frozenset({10, 13}), tombstones=frozenset({11, 12}))
+    write(sink_fixture, log, (0, 10))
+    sink_fixture.set_group({"log-0": 14})
+    errors = {"tolerance": "All", "onNullValue": "Ignore"}
+    assert [(p.case, p.start) for p in position(sink_fixture, log, errors=errors).partitions] == [(Case.COMMITTED, 14)]
+    sink_fixture.set_group({"log-0": 15})
+    expect_uncovered(position(sink_fixture, log, errors=errors), 10, "the record at offset 14")
+
+
+def test_records_that_a_filter_leaves_out_may_lie_between_the_objects_and_the_offset(sink_fixture: SinkFixture) -> None:
+    log = replace(LOG, paths=2)
+    sink_fixture.put(key_of(0), rows(log, range(0, 10, 2)))
+    sink_fixture.set_group({"log-0": 10})
+    spec = {"transforms": [{"type": "Filter", "when": {"field": "kind", "values": ["k1"]}}]}
+    assert [p.case for p in position(sink_fixture, log, spec=spec).partitions] == [Case.COMMITTED]
+
+
+def test_an_offset_without_any_object_rejects_the_start_if_kafka_has_records_before_it(
+    sink_fixture: SinkFixture,
+) -> None:
+    sink_fixture.set_group({"log-0": 18})
+    expect_uncovered(position(sink_fixture, LOG), 0, "the record at offset 0")
+    assert [p.case for p in position(sink_fixture, replace(LOG, starts_at=18)).partitions] == [Case.COMMITTED]
+
+
+def test_without_any_object_the_records_are_looked_for_with_every_partitioner(sink_fixture: SinkFixture) -> None:
+    sink_fixture.set_group({"log-0": 18})
+    expect_uncovered(position(sink_fixture, LOG, paths=True), 0)
+
+
+def test_objects_behind_the_offset_do_not_hide_a_record_before_it(sink_fixture: SinkFixture) -> None:
+    write(sink_fixture, LOG, (0, 10), (18, 25))
+    sink_fixture.set_group({"log-0": 18})
+    expect_uncovered(position(sink_fixture, LOG), 10)
+    sink_fixture.s3.delete([key_of(0)])
+    expect_uncovered(position(sink_fixture, LOG), 0)
+
+
+def test_an_object_that_differs_has_at_most_as_many_records_as_its_rows(sink_fixture: SinkFixture) -> None:
+    sink_fixture.put(key_of(0), rows(LOG, range(10)).replace(b'"offset":3', b'"offset":99'))
+    sink_fixture.set_group({"log-0": 10})
+    found = position(sink_fixture, LOG)
+    assert [p.case for p in found.partitions] == [Case.COMMITTED]
+    assert "Only the number of its records was checked" in found.partitions[0].message
+    sink_fixture.set_group({"log-0": 11})
+    (only,) = position(sink_fixture, LOG).partitions
+    assert (only.case, only.uncovered) == (Case.AHEAD_OF_OBJECTS, None)
+    assert "has 10 records, fewer than Kafka has up to offset 10" in only.message
+
+
+def test_an_object_of_which_kafka_has_deleted_records_is_counted(sink_fixture: SinkFixture) -> None:
+    log = replace(LOG, starts_at=5)
+    write(sink_fixture, LOG, (0, 10))
+    sink_fixture.set_group({"log-0": 10})
+    assert [p.case for p in position(sink_fixture, log).partitions] == [Case.COMMITTED]
+    sink_fixture.set_group({"log-0": 40})
+    assert [p.case for p in position(sink_fixture, log).partitions] == [Case.AHEAD_OF_OBJECTS]
+
+
+def test_a_record_between_older_objects_rejects_a_start_behind_the_newest_one(sink_fixture: SinkFixture) -> None:
+    write(sink_fixture, LOG, (0, 5), (10, 15))
+    found = position(sink_fixture, LOG, start_at_objects=True)
+    assert [(p.case, p.start, p.uncovered) for p in found.partitions] == [(Case.FORGOTTEN, None, 5)]
+    assert "the record at offset 5 is in no object, though later ones are" in found.partitions[0].message
+    compacted = SyntheticLog(records=45, gaps=frozenset(range(5, 10)))
+    found = position(sink_fixture, compacted, start_at_objects=True)
+    assert [(p.case, p.start) for p in found.partitions] == [(Case.AFTER_OBJECTS, 15)]
+    found = position(sink_fixture, replace(LOG, starts_at=10), start_at_objects=True)
+    assert [(p.case, p.start) for p in found.partitions] == [(Case.AFTER_OBJECTS, 15)]
+
+
+def test_an_empty_object_at_the_offset_rejects_the_start_before_the_claim(sink_fixture: SinkFixture) -> None:
+    tampered(sink_fixture, b"")
+    found = position(sink_fixture, LOG)
+    assert [(p.case, p.message) for p in found.partitions] == [(Case.DIFFERENT, f"{key_of(10)}: it has no record")]
+
+
+def test_an_empty_object_before_the_offset_has_no_record_either(sink_fixture: SinkFixture) -> None:
+    tampered(sink_fixture, b"")
+    sink_fixture.set_group({"log-0": 20})
+    (only,) = position(sink_fixture, LOG).partitions
+    assert (only.case, "has 0 records" in only.message) == (Case.AHEAD_OF_OBJECTS, True)
+
+
+def test_a_record_at_the_offset_behind_an_object_that_compaction_has_emptied_is_not_left_out(
+    sink_fixture: SinkFixture,
+) -> None:
+    write(sink_fixture, LOG, (0, 5), (9, 15))
+    sink_fixture.set_group({"log-0": 8})
+    compacted = SyntheticLog(records=45, gaps=frozenset(range(8)))
+    (only,) = position(sink_fixture, compacted).partitions
+    assert (only.case, "the record at offset 8 is in no object before it" in only.message) == (Case.DIFFERENT, True)
+
+
+def test_the_first_record_behind_a_deleted_offset_is_not_left_out(sink_fixture: SinkFixture) -> None:
+    write(sink_fixture, LOG, (0, 3), (6, 15))
+    sink_fixture.set_group({"log-0": 3})
+    (only,) = position(sink_fixture, replace(LOG, starts_at=5)).partitions
+    assert (only.case, "the record at offset 5 is in no object before it" in only.message) == (Case.DIFFERENT, True)
+
+
+def test_one_topic_partition_with_a_record_in_no_object_rejects_the_start_of_all(sink_fixture: SinkFixture) -> None:
+    log = SyntheticLog(records=30, partitions=3)
+    write(sink_fixture, log, (0, 10))
+    write(sink_fixture, log, (0, 10), partition=1)
+    write(sink_fixture, log, (0, 10), partition=2)
+    sink_fixture.set_group({"log-0": 10, "log-1": 12})
+    found = position(sink_fixture, log, start_at_objects=True)
+    assert [p.case for p in found.partitions] == [Case.COMMITTED, Case.AHEAD_OF_OBJECTS, Case.AFTER_OBJECTS]
+    with pytest.raises(LedgerLost, match=r"1 topic-partitions cannot continue .*log-1 \(AheadOfObjects\)"):
+        found.previous_writer()
+    sink_fixture.set_group({"log-0": 10, "log-1": 10})
+    run(sink_fixture, position(sink_fixture, log, start_at_objects=True).previous_writer(), log)
+    assert sorted(offsets_in(sink_fixture)) == sorted([*range(30)] * 3)
+
+
+def test_one_of_two_topics_without_an_offset_is_decided_on_its_own(sink_fixture: SinkFixture) -> None:
+    log = SyntheticLog(records=30, other_topics={"other": "id-other"})
+    write(sink_fixture, log, (0, 10))
+    for first, end in ((0, 5), (5, 12)):
+        key = key_of(first).replace("/log", "/other")
+        sink_fixture.put(key, rows(log, range(first, end)))
+    sink_fixture.set_group({"log-0": 10})
+    kafka = {"bootstrapServers": "127.0.0.1:9", "topics": ["log", "other"], "groupId": "group"}
+    found = position(sink_fixture, log, spec={"kafka": kafka})
+    assert [(str(p.tp), p.case, p.start) for p in found.partitions] == [
+        ("log-0", Case.COMMITTED, 10),
+        ("other-0", Case.FORGOTTEN, None),
+    ]
+    found = position(sink_fixture, log, spec={"kafka": kafka}, start_at_objects=True)
+    assert [p.start for p in found.partitions] == [10, 12]
+    assert found.previous_writer().starts == {"other-0": 12}
+
+
+def test_objects_of_a_topic_that_was_created_again_do_not_show_an_offset(sink_fixture: SinkFixture) -> None:
+    write(sink_fixture, SyntheticLog(records=2000), (0, 10), (1000, 1010))
+    for start_at_objects in (False, True):
+        (only,) = position(sink_fixture, LOG, start_at_objects=start_at_objects).partitions
+        assert (only.case, only.start, only.after_objects) == (Case.FORGOTTEN, None, None)
 
 
 # -- what is rejected ------------------------------------------------------------------------------------------------
@@ -266,6 +456,7 @@ def test_active_members_reject_the_start(sink_fixture: SinkFixture) -> None:
         members = 2
 
     found = position(sink_fixture, LOG, Kafka(LOG, sink_fixture.folder / "group.json"))
+    assert [(p.case, p.message) for p in found.partitions] == [(Case.RUNNING, "")]
     with pytest.raises(ConfigurationError, match="2 active members"):
         found.previous_writer()
 
@@ -289,7 +480,7 @@ def test_the_option_changes_nothing_once_there_is_a_ledger(sink_fixture: SinkFix
 
 def test_objects_of_a_connector_with_transforms_are_compared_after_the_same_ones(sink_fixture: SinkFixture) -> None:
     """The connector has dropped a field, and filtered the records of a kind."""
-    log = replace(LOG, paths=2)
+    log = replace(LOG, paths=2, starts_at=10)
     kept = [json.loads(log.value(0, offset)) for offset in range(10, 20, 2)]
     for each in kept:
         del each["pad"]

@@ -153,7 +153,7 @@ def test_objects_with_the_rows_of_kafka_are_accepted(
 def test_one_different_row_rejects_the_start_and_is_named(
     sink_fixture: SinkFixture, output: str, extension: str, written: Written
 ) -> None:
-    log = AvroLog(records=45)
+    log = AvroLog(records=45, starts_at=10)
     offsets = [*range(10, 15), 99, *range(16, 20)]
     put(sink_fixture, 10, extension, written(log, offsets))
     sink_fixture.set_group({"log-0": 10})
@@ -169,7 +169,7 @@ def test_one_different_row_rejects_the_start_and_is_named(
 def test_missing_and_additional_rows_reject_the_start(
     sink_fixture: SinkFixture, output: str, extension: str, written: Written, change: str
 ) -> None:
-    log = AvroLog(records=45)
+    log = AvroLog(records=45, starts_at=10)
     first = [10, 11, 13, 14] if change == "missing" else [*range(10, 16)]
     put(sink_fixture, 10, extension, written(log, first))
     put(sink_fixture, 15, extension, written(log, range(15, 20)))
@@ -182,7 +182,7 @@ def test_missing_and_additional_rows_reject_the_start(
 def test_an_object_for_each_schema_is_compared_under_its_own(
     sink_fixture: SinkFixture, output: str, extension: str, written: Written
 ) -> None:
-    log, registry = AvroLog(records=45, second_from=14), Registry()
+    log, registry = AvroLog(records=45, starts_at=10, second_from=14), Registry()
     put(sink_fixture, 10, extension, written(log, range(10, 14)))
     put(sink_fixture, 14, extension, written(log, range(14, 20), SECOND))
     sink_fixture.set_group({"log-0": 10})
@@ -205,7 +205,7 @@ def test_records_that_the_connector_has_projected_to_the_schema_of_their_object_
         def row(self, offset: int) -> dict[str, Any]:
             return row(offset) | ({"more": offset} if offset % 2 == 0 else {})
 
-    log = Alternating(records=45)
+    log = Alternating(records=45, starts_at=10)
     put(sink_fixture, 10, extension, written(log, range(10, 20), SECOND))
     sink_fixture.set_group({"log-0": 10})
     projecting = spec_of(output, schemaCompatibility="Backward")
@@ -225,7 +225,7 @@ def test_the_objects_of_a_connector_with_transforms_are_accepted_with_the_same_o
             found = row(offset)
             return {"offset": offset, "called": found["name"], "at": found["at"], "of": "log"}
 
-    log, registry = AvroLog(records=45), Registry()
+    log, registry = AvroLog(records=45, starts_at=10), Registry()
     fields = [FIELDS[0], {**FIELDS[1], "name": "called"}, FIELDS[2], {"name": "of", "type": ["null", "string"]}]
     transforms = [
         {"type": "Drop", "fields": ["tags"]},
@@ -258,7 +258,7 @@ def test_an_id_that_the_registry_does_not_know_accepts_no_object(sink_fixture: S
 
 @pytest.mark.parametrize("error", [TransientError("no answer"), ConfigurationError("rejected credentials")], ids=repr)
 def test_an_error_of_the_registry_ends_the_comparison(sink_fixture: SinkFixture, error: Exception) -> None:
-    log = AvroLog(records=45)
+    log = AvroLog(records=45, starts_at=10)
     put(sink_fixture, 10, ".avro", avro_object(log, range(10, 20)))
     sink_fixture.set_group({"log-0": 10})
     with pytest.raises(type(error), match=str(error)):
@@ -270,7 +270,7 @@ def test_an_error_of_the_registry_ends_the_comparison(sink_fixture: SinkFixture,
 def test_a_damaged_object_rejects_the_start_with_its_key(
     sink_fixture: SinkFixture, output: str, extension: str, written: Written, content: bytes
 ) -> None:
-    log = AvroLog(records=45)
+    log = AvroLog(records=45, starts_at=10)
     put(sink_fixture, 10, extension, content)
     sink_fixture.set_group({"log-0": 10})
     (found,) = position(sink_fixture, log, spec=spec_of(output), registry=Registry()).partitions
@@ -282,7 +282,7 @@ def test_a_damaged_object_rejects_the_start_with_its_key(
 def test_a_sink_continues_behind_accepted_objects_and_verify_agrees(
     sink_fixture: SinkFixture, output: str, extension: str, written: Written
 ) -> None:
-    log = AvroLog(records=45, second_from=32)
+    log = AvroLog(records=45, starts_at=10, second_from=32)
     put(sink_fixture, 10, extension, written(log, range(10, 20)))
     sink_fixture.set_group({"log-0": 10})
     spec = spec_of(output)

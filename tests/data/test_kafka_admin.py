@@ -21,6 +21,7 @@ from sink_job.api.errors import (
     TransientError,
 )
 from sink_job.api.topic_partition import TopicPartition
+from sink_job.engine.kafka_admin import GroupMember
 from sink_job.kafka.admin import JavaKafkaAdmin
 from sink_job.kafka.jvm import plain_jvm
 from sink_job.kafka.properties import KafkaProperties
@@ -206,13 +207,15 @@ def test_offsets_of_a_group_with_active_consumers_are_not_altered(
 ) -> None:
     topics.create(topic)
     name = group()
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": name})
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": name, "client.id": "client 1"})
     consumer.subscribe([topic])
     try:
         wait_until(lambda: consumer.poll(0.1) is None and bool(consumer.assignment()), "a member", seconds=30)
         with pytest.raises(ConfigurationError, match=f"commit the offsets of group {name}: the group has members"):
             admin.alter_group_offsets(name, {TopicPartition(topic, 0): 1})
         assert admin.group_members(name) == 1
+        assert admin.active_groups([topic]) == [GroupMember(name, "client 1", topic)]
+        assert admin.active_groups([]) == []
     finally:
         consumer.close()
 

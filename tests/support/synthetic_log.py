@@ -24,7 +24,7 @@ from sink_job.api.topic_partition import TopicPartition
 from sink_job.coordinator.context import CoordinatorContext, StopCondition
 from sink_job.coordinator.coordinator import Coordinator
 from sink_job.coordinator.progress import Progress
-from sink_job.engine.kafka_admin import TopicInfo
+from sink_job.engine.kafka_admin import GroupMember, TopicInfo
 from sink_job.engine.types import Columns, ProcessorFactory, Range
 from sink_job.ledger.ownership import Owner
 from sink_job.s3 import RetryPolicy, S3Settings
@@ -180,6 +180,11 @@ class FileConsumerGroup:
 
     def group_members(self, group: str) -> int:
         return self.members
+
+    active: Sequence[GroupMember] = ()
+
+    def active_groups(self, topics: Sequence[str]) -> Sequence[GroupMember]:
+        return [each for each in self.active if each.topic in topics]
 
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
         self._expect(tp.topic for tp in offsets)

@@ -38,6 +38,12 @@ class Case(StrEnum):
     AHEAD = "Ahead"
     """The committed offset is behind the end of the log."""
 
+    AHEAD_OF_OBJECTS = "AheadOfObjects"
+    """A record before the committed offset is in no object: the group or the place of the objects is another one."""
+
+    RUNNING = "Running"
+    """The group has active members: what the other cases depend on changes until they leave."""
+
     @property
     def starts(self) -> bool:
         """Whether the sink can start."""
@@ -86,7 +92,9 @@ class PartitionFacts:
 @dataclass(frozen=True)
 class PartitionPosition:
     """The decision for a topic-partition. `start` is its first offset (None: `kafka.startingOffsets`, or it does not
-    start), `after_objects` the first offset behind the newest object (None: unknown, or no object)."""
+    start), `after_objects` the first offset behind the newest object (None: unknown, or no object), `uncovered` the
+    first offset before the committed one that is in no object (None: unknown, or there is none), `connectors` the
+    groups of other running connectors that prevent the start."""
 
     facts: PartitionFacts
     case: Case
@@ -94,45 +102,68 @@ class PartitionPosition:
     after_objects: int | None = None
     accepted: tuple[AcceptedObject, ...] = ()
     message: str = ""
+    uncovered: int | None = None
+    connectors: tuple[str, ...] = ()
+
+    @property
+    def can_start_at_objects(self) -> bool:
+        """Whether the topic-partition would start behind its newest object on request."""
+        return self.case is Case.FORGOTTEN and self.after_objects is not None and not self.connectors
 
     @property
     def tp(self) -> TopicPartition:
         return self.facts.tp
 
 
-def to_compare(facts: PartitionFacts) -> PreviousObjects | None:
-    """The objects of a topic-partition to compare with Kafka; None if there are none, or Kafka lacks their records."""
-    before, beyond = facts.before, facts.beyond
+def to_compare(facts: PartitionFacts, *, all_objects: bool = False) -> PreviousObjects | None:
+    """The objects of a topic-partition to compare with Kafka; None if Kafka lacks the records of required ones, or
+    there is nothing to compare. Without an object, records before the committed offset are looked for. `all_objects`:
+    without a committed offset, older objects are compared as far back as Kafka has records."""
+    beyond = facts.beyond
     if beyond and beyond[0].first < facts.begin:
         return None
-    chosen = [PreviousObject(each.key, each.first) for each in beyond]
-    if before is not None and before.first >= facts.begin:
-        chosen.insert(0, PreviousObject(before.key, before.first, is_required=False))
-    return PreviousObjects(tuple(chosen), _committed(facts)) if chosen else None
+    older: tuple[FoundObject, ...] = () if facts.before is None else (facts.before,)
+    if facts.committed is None and all_objects:
+        older = facts.objects[:-1]
+        older = tuple(o for o, next_ in zip(older, facts.objects[1:], strict=True) if next_.first > facts.begin)
+    chosen = [PreviousObject(each.key, each.first, is_required=False) for each in older]
+    chosen += [PreviousObject(each.key, each.first) for each in beyond]
+    if facts.committed is None:
+        return PreviousObjects(tuple(chosen), beyond[0].first) if chosen else None
+    if not beyond and facts.begin >= min(facts.committed, facts.end):
+        return None
+    return PreviousObjects(tuple(chosen), facts.committed)
 
 
 def compared_from(facts: PartitionFacts, objects: PreviousObjects) -> int:
-    """The first offset to read: no record between the committed offset and an object may be left out."""
-    return max(facts.begin, min(objects.objects[0].first, objects.committed))
-
-
-def _committed(facts: PartitionFacts) -> int:
-    """The committed offset; without one, that of the newest object."""
-    return facts.beyond[0].first if facts.committed is None else facts.committed
+    """The first offset to read. Without an older object it is the first one that Kafka has: no record before the
+    committed offset, or between it and an object, may be left out."""
+    if facts.committed is not None and facts.before is None:
+        return facts.begin
+    return max(facts.begin, objects.objects[0].first)
 
 
 def decide(
-    facts: PartitionFacts, compared: Sequence[ObjectEnd], *, reason: str | None, start_at_objects: bool
+    facts: PartitionFacts,
+    compared: Sequence[ObjectEnd],
+    *,
+    reason: str | None,
+    start_at_objects: bool,
+    uncovered: int | None = None,
 ) -> PartitionPosition:
-    """The decision. `compared` are the results for the objects of `to_compare`. `reason`: why this sink's objects
-    cannot be compared at all, as a clause; None if they can."""
+    """The decision. `compared` are the results for the objects of `to_compare`, `uncovered` is the offset of a record
+    that is in none of them. `reason`: why this sink's objects cannot be compared at all, as a clause; None if they
+    can."""
     if facts.committed is not None and facts.committed > facts.end:
         message = f"the committed offset {facts.committed} is behind the end of the log, {facts.end}: the topic was "
-        return PartitionPosition(facts, Case.AHEAD, message=f"{message}created again or truncated")
+        message += "created again or truncated, or (kafka.isolationLevel ReadCommitted) a transaction is open before it"
+        return PartitionPosition(facts, Case.AHEAD, message=message)
     equal = {each.key: each for each in compared if each.status == "Equal"}
     newest = equal.get(facts.objects[-1].key) if facts.objects else None
     after = None if newest is None else newest.last + 1
     different = next((each for each in compared if each.status != "Equal"), None)
+    if uncovered is not None:
+        return _uncovered(facts, compared, after, uncovered)
     if facts.committed is None:
         return _without_offset(facts, after, equal, different, reason, start_at_objects)
     beyond = [equal.get(each.key) for each in facts.beyond]
@@ -144,8 +175,45 @@ def decide(
         return _rejected(facts, after, different, reason)
     accepted = [each for each in (before, *beyond) if each is not None and each.last >= facts.committed]
     if not accepted:
-        return PartitionPosition(facts, Case.COMMITTED, facts.committed, after, message=_retention_note(facts))
+        note = _retention_note(facts) or _unknown_end_note(different)
+        return PartitionPosition(facts, Case.COMMITTED, facts.committed, after, message=note)
     return PartitionPosition(facts, Case.ACCEPTED, accepted[-1].last + 1, after, _accepted(facts, accepted))
+
+
+def _uncovered(
+    facts: PartitionFacts, compared: Sequence[ObjectEnd], after: int | None, uncovered: int
+) -> PartitionPosition:
+    """A record is in no object, and no later driver would look for it."""
+    last = compared[-1] if compared else None
+    if facts.committed is None:
+        exact = None if any(each.status != "Equal" for each in compared) else uncovered
+        message = (
+            f"is kafka.groupId the connector's group? It has no offset, and the record at offset {uncovered} is in no "
+            "object, though later ones are"
+        )
+        return PartitionPosition(facts, Case.FORGOTTEN, after_objects=after, message=message, uncovered=exact)
+    said = f"the group has committed offset {facts.committed}, and"
+    if last is None:
+        found, exact = f"the record at offset {uncovered}, which is before it, is in no object", uncovered
+    elif last.status == "Equal":
+        found, exact = f"the newest object before it, {last.key}, ends before offset {last.last + 1}", last.last + 1
+        found += f": the record at offset {uncovered} is in no object"
+    else:
+        rows = f"the newest object before it, {last.key}, has {last.rows:,} records"
+        found, exact = f"{rows}, fewer than Kafka has up to offset {uncovered} ({last.message})", None
+    advice = "Check kafka.groupId, s3.bucket, s3.topicsDir and format: they must be the connector's"
+    return PartitionPosition(
+        facts, Case.AHEAD_OF_OBJECTS, after_objects=after, message=f"{said} {found}. {advice}", uncovered=exact
+    )
+
+
+def _unknown_end_note(different: ObjectEnd | None) -> str:
+    if different is None:
+        return ""
+    return (
+        f"{different.key}, which ends before the committed offset, is not what Kafka has, as after compaction or "
+        f"retention: {different.message}. Only the number of its records was checked"
+    )
 
 
 def _reaches_beyond(facts: PartitionFacts, committed: int, different: ObjectEnd) -> bool:
@@ -169,10 +237,12 @@ def _without_offset(
     if after is not None and start_at_objects:
         return PartitionPosition(facts, Case.AFTER_OBJECTS, after, after, _accepted(facts, [equal[key]]))
     if after is not None:
-        message = f"the group has no offset; the newest object, {key}, ends before offset {after}"
+        message = f"is kafka.groupId the connector's group? It has no offset; the newest object, {key}, ends before "
+        message += f"offset {after}"
     else:
         cause = _cause(facts, different, reason)
-        message = f"the group has no offset, and the newest object does not show one: {key}: {cause}"
+        message = "is kafka.groupId the connector's group? It has no offset, and the newest object does not show one: "
+        message += f"{key}: {cause}"
     return PartitionPosition(facts, Case.FORGOTTEN, after_objects=after, message=message)
 
 

@@ -68,6 +68,23 @@ class ObjectRange:
     start: int
     end: int
 
+    def end_of(self, records: int) -> int:
+        """The end of a range of so many records from the newest object on (exclusive)."""
+        newest = max((each.first for each in self.objects.objects), default=self.start)
+        return max(self.start + 1, min(self.end, max(newest, self.start) + records))
+
+    def needs_more(self, result: PreviousResult, end: int) -> bool:
+        """Whether the result of a range up to `end` needs a longer one: the newest object has more records, or a
+        record below the committed offset may be in none."""
+        if end >= self.end or result.uncovered is not None:
+            return False
+        last = result.ends[-1].status if result.ends else "Equal"
+        return last == "Incomplete" or (end < self.objects.committed and not self._is_rejected(result))
+
+    def _is_rejected(self, result: PreviousResult) -> bool:
+        required = {each.key for each in self.objects.objects if each.is_required}
+        return any(each.key in required and each.status == "Different" for each in result.ends)
+
 
 def compare_objects(
     ranges: Mapping[TopicPartition, ObjectRange],
@@ -76,18 +93,15 @@ def compare_objects(
     settings: ObjectSettings,
     errors: ErrorsSpec,
     registry: SchemaRegistry | None = None,
-) -> dict[TopicPartition, list[ObjectEnd]]:
+) -> dict[TopicPartition, PreviousResult]:
     """The result for the objects of each topic-partition. `registry` has the schemas of values. Raises DataLoss when
     retention deletes the records meanwhile, and the errors of the engine and of the registry."""
     schemas = RegistrySchemas(registry, SchemaUse.of(settings).reason_against)
-    found: dict[TopicPartition, list[ObjectEnd]] = {
-        tp: [_beyond_log(each)] for tp, each in ranges.items() if each.start >= each.end
-    }
+    found = {tp: _beyond_log(each) for tp, each in ranges.items() if each.start >= each.end}
     remaining = {tp: each for tp, each in ranges.items() if tp not in found}
     records = settings.rotation.flush_size or FIRST_RECORDS
     while remaining:
-        ends = {tp: min(each.end, each.objects.objects[-1].first + records) for tp, each in remaining.items()}
-        ends = {tp: max(end, remaining[tp].start + 1) for tp, end in ends.items()}
+        ends = {tp: each.end_of(records) for tp, each in remaining.items()}
         given = PreviousSettings(s3, settings.model_dump_json(), errors, schemas.given)
         encoded = engine.run(
             ranges={tp: Range(each.start, ends[tp]) for tp, each in remaining.items()},
@@ -97,21 +111,22 @@ def compare_objects(
             factory=stateless(partial(compare_previous, given)),
         )
         results = {tp: msgspec.msgpack.decode(each, type=PreviousResult) for tp, each in encoded.items()}
-        found |= {tp: each.ends for tp, each in results.items()}
+        found |= results
         unresolved = {tp: each.unresolved for tp, each in results.items() if each.unresolved}
         for tp, ids in unresolved.items():
             schemas.ask(tp.topic, ids)
         longer = {
-            tp: each
-            for tp, each in remaining.items()
-            if tp not in unresolved and found[tp][-1].status == "Incomplete" and ends[tp] < each.end
+            tp: each for tp, each in remaining.items() if tp not in unresolved and each.needs_more(found[tp], ends[tp])
         }
         remaining = {**{tp: remaining[tp] for tp in unresolved}, **longer}
         records *= GROWTH if longer else 1
     return found
 
 
-def _beyond_log(each: ObjectRange) -> ObjectEnd:
-    first = each.objects.objects[0]
+def _beyond_log(each: ObjectRange) -> PreviousResult:
+    """The result without any record to read."""
+    first = next((each for each in each.objects.objects if each.is_required), None)
+    if first is None:
+        return PreviousResult([])
     message = f"it begins at offset {first.first}, and Kafka's log ends at {each.end}"
-    return ObjectEnd(first.key, "Different", message=message)
+    return PreviousResult([ObjectEnd(first.key, "Different", message=message)])

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from sink_job.api.enums import SchemaInference
 from sink_job.api.errors import ConfigurationError, LedgerLost
 from sink_job.api.spec import ObjectSettings, Sink
 from sink_job.api.topic_partition import TopicPartition
@@ -25,8 +26,10 @@ from sink_job.maintenance.position.cases import (
     to_compare,
 )
 from sink_job.maintenance.position.comparison import ObjectRange, compare_objects, comparison_name, not_comparable
+from sink_job.maintenance.position.other_connectors import beside, other_connectors
 from sink_job.registry.base import SchemaRegistry
 from sink_job.s3 import S3Client, S3Settings
+from sink_job.verify.previous.previous_objects import PreviousResult
 
 MAX_REPORTED = 3
 """Maximum number of topic-partitions in a message."""
@@ -35,12 +38,14 @@ MAX_REPORTED = 3
 @dataclass(frozen=True)
 class ConnectorPosition:
     """The position of the previous writer. `members` is the number of active members of its group, `comparison` how
-    objects were compared."""
+    objects were compared. `unchecked`: why nothing is known of the objects before the committed offsets, as a clause
+    (None: they were compared)."""
 
     group: str
     members: int
     comparison: str
     partitions: tuple[PartitionPosition, ...]
+    unchecked: str | None = None
 
     @property
     def rejected(self) -> list[PartitionPosition]:
@@ -62,6 +67,12 @@ class ConnectorPosition:
             f"offset; {accepted}{f' (compared by {self.comparison})' if objects else ''}"
         )
 
+    def notes(self) -> list[str]:
+        """What a start reports of topic-partitions that start, as sentences without a period."""
+        noted = [f"{each.tp}: {each.message}" for each in self.partitions if each.message]
+        more = [f"{len(noted) - MAX_REPORTED:,} more topic-partitions have notes: see s3sink run --dry-run"]
+        return [*noted[:MAX_REPORTED], *(more if len(noted) > MAX_REPORTED else ())]
+
     def previous_writer(self) -> PreviousWriter:
         """What the first claim records.
 
@@ -76,8 +87,13 @@ class ConnectorPosition:
             shown = "; ".join(f"{each.tp} ({each.case}): {each.message}" for each in rejected[:MAX_REPORTED])
             more = f"; and {len(rejected) - MAX_REPORTED:,} more" if len(rejected) > MAX_REPORTED else ""
             advice = "Move such objects away, or set the group's offsets behind them"
-            if all(each.case is Case.FORGOTTEN and each.after_objects is not None for each in rejected):
-                advice = "Set the group's offsets, or start with --start-at-objects (existingObjects: AcceptNewest)"
+            if all(each.case is Case.AHEAD_OF_OBJECTS for each in rejected):
+                advice = "Correct the manifest, or set the group's offsets back"
+            if all(each.can_start_at_objects for each in rejected):
+                advice = (
+                    "If the group is right, set its offsets, or start with --start-at-objects (existingObjects: "
+                    "AcceptNewest)"
+                )
             raise LedgerLost(
                 f"{len(rejected):,} topic-partitions cannot continue consumer group {self.group}: {shown}{more}. "
                 f"Nothing was written. {advice}. s3sink run --from-connector --dry-run lists all, with the commands."
@@ -113,18 +129,35 @@ def find_position(
     report("listing the objects")
     objects, uploads = _objects(s3, settings, set(tps)), _uploads(s3, settings, set(tps))
     facts = [PartitionFacts(tp, committed.get(tp), begins[tp], ends[tp], tuple(objects[tp]), uploads[tp]) for tp in tps]
+    if members:
+        running = tuple(PartitionPosition(each, Case.RUNNING) for each in facts)
+        return ConnectorPosition(sink.group_id, members, comparison_name(settings), running)
     reason = not_comparable(settings)
-    ranges = {} if reason else _ranges(facts)
+    ranges = _ranges(facts if reason is None else _without_objects(facts, settings), all_objects=start_at_objects)
     report(f"comparing objects of {len(ranges):,} topic-partitions with Kafka")
     compared = compare_objects(ranges, engine, s3_settings, settings, sink.spec.errors, registry) if ranges else {}
-    decided = (
-        decide(each, compared.get(each.tp, ()), reason=reason, start_at_objects=start_at_objects) for each in facts
-    )
-    return ConnectorPosition(sink.group_id, members, comparison_name(settings), tuple(decided))
+    decided: list[PartitionPosition] = []
+    for each in facts:
+        result = compared.get(each.tp, PreviousResult([]))
+        decided.append(
+            decide(each, result.ends, reason=reason, start_at_objects=start_at_objects, uncovered=result.uncovered)
+        )
+    without_offset = {each.tp.topic for each in facts if each.committed is None}
+    connectors = other_connectors(admin, sink.group_id, without_offset)
+    decided = [beside(each, connectors.get(each.tp.topic, ())) for each in decided]
+    unchecked = reason if any(each.committed is not None and each.objects for each in facts) else None
+    return ConnectorPosition(sink.group_id, members, comparison_name(settings), tuple(decided), unchecked)
 
 
-def _ranges(facts: Collection[PartitionFacts]) -> dict[TopicPartition, ObjectRange]:
-    found = ((each, to_compare(each)) for each in facts)
+def _without_objects(facts: Collection[PartitionFacts], settings: ObjectSettings) -> list[PartitionFacts]:
+    """Those of which only Kafka is read: for them it does not matter that objects cannot be compared."""
+    if settings.format.inference is SchemaInference.ONCE:
+        return []
+    return [each for each in facts if not each.objects]
+
+
+def _ranges(facts: Collection[PartitionFacts], *, all_objects: bool) -> dict[TopicPartition, ObjectRange]:
+    found = ((each, to_compare(each, all_objects=all_objects)) for each in facts)
     return {
         each.tp: ObjectRange(objects, compared_from(each, objects), each.end)
         for each, objects in found

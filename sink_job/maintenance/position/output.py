@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from sink_job.api.spec import Sink
-from sink_job.maintenance.position.cases import Case, PartitionPosition
+from sink_job.maintenance.position.cases import Case, FoundObject, PartitionPosition
 from sink_job.maintenance.position.finder import ConnectorPosition
 from sink_job.migrate.inputs.worker_rest import connector_url, stop_command
 
@@ -47,6 +47,11 @@ def output(sink: Sink, position: ConnectorPosition, stop_url: str | None) -> Ite
         if not each.case.starts and not position.members:  # a connector commits its offsets when it stops
             yield from _ways_out(sink, each)
     uploads = sum(each.facts.uploads for each in position.partitions)
+    if position.unchecked:
+        yield (
+            "Not checked: whether all records before the committed offsets are in objects "
+            f"({position.unchecked}). Check that kafka.groupId is the connector's group"
+        )
     if uploads:
         yield f"{uploads:,} unfinished uploads at keys of this sink are aborted after the first claim"
     yield _result(position)
@@ -71,20 +76,50 @@ def _stop(group: str, stop_url: str | None) -> Iterator[str]:
 
 def _ways_out(sink: Sink, each: PartitionPosition) -> Iterator[str]:
     """What to do about a topic-partition that cannot start, as commands."""
-    if each.case is Case.FORGOTTEN and each.after_objects is not None:
+    if each.case is Case.AHEAD_OF_OBJECTS:
+        yield from _ways_out_ahead(sink, each)
+        return
+    if each.uncovered is not None:
+        yield "  either set the offset back, and run this again, which then compares the later objects:"
+        yield f"    {_set_offset(sink, each, str(each.uncovered))}"
+        yield f"  or leave these records out of all objects; {ASIDE} is the first offset behind the newest object:"
+        yield f"    {_set_offset(sink, each, ASIDE)}"
+        return
+    if each.connectors:
+        yield "  if one of these groups is the connector's, set kafka.groupId to it; else set the offset:"
+    elif each.can_start_at_objects:
         yield "  start with --start-at-objects, or set the offset:"
     elif each.case is Case.FORGOTTEN or each.case is Case.AHEAD:
         yield f"  set the offset; {ASIDE} is the first offset that is in no object:"
     else:
         objects = each.facts.beyond
         yield f"  either move away {len(objects):,} objects, whose records are then read from Kafka:"
-        for found in objects[:MAX_COMMANDS]:
-            yield f"    {_move(sink, found.key)}"
-        if len(objects) > MAX_COMMANDS:
-            yield f"    … and {len(objects) - MAX_COMMANDS:,} more"
+        yield from _moves(sink, objects)
         yield f"  or keep them and set the offset behind them; {ASIDE} is the first offset that is in no object:"
     at = ASIDE if each.after_objects is None or each.case is Case.AHEAD else str(each.after_objects)
     yield f"    {_set_offset(sink, each, at)}"
+
+
+def _ways_out_ahead(sink: Sink, each: PartitionPosition) -> Iterator[str]:
+    at = ASIDE if each.uncovered is None else str(each.uncovered)
+    unknown = f"; {ASIDE} is the first offset that is in no object" if each.uncovered is None else ""
+    yield "  if the group and the place of the objects are right, either set the offset back: the records are read from"
+    yield f"  Kafka{unknown}:"
+    yield f"    {_set_offset(sink, each, at)}"
+    if beyond := each.facts.beyond:
+        yield f"  or leave these records out of all objects: move away {len(beyond):,} objects behind the offset, and"
+        yield "  start at the committed offsets, without a comparison:"
+        yield from _moves(sink, beyond)
+    else:
+        yield "  or leave these records out of all objects: start at the committed offsets, without a comparison:"
+    yield "    s3sink run SINK.yaml"
+
+
+def _moves(sink: Sink, objects: Sequence[FoundObject]) -> Iterator[str]:
+    for found in objects[:MAX_COMMANDS]:
+        yield f"    {_move(sink, found.key)}"
+    if len(objects) > MAX_COMMANDS:
+        yield f"    … and {len(objects) - MAX_COMMANDS:,} more"
 
 
 def _move(sink: Sink, key: str) -> str:

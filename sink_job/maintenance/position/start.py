@@ -60,10 +60,11 @@ def previous_writer(
 ) -> PreviousWriter | None:
     """What the first claim records; None if the sink has a ledger already. `stop` ends the wait for the group.
 
-    Raises ConfigurationError for active members, LedgerLost for topic-partitions that cannot start, and the errors of
-    the worker, Kafka, the store and the engine.
+    Raises InvalidConnector for a connector to stop that is not the sink's, ConfigurationError for active members,
+    LedgerLost for topic-partitions that cannot start, and the errors of the worker, Kafka, the store and the engine.
     """
     # Most drivers never compare objects: they import neither readers of Avro and Parquet nor a client of the worker.
+    from sink_job.maintenance.position.connector_check import check_connector
     from sink_job.maintenance.position.finder import find_position
     from sink_job.migrate.inputs.worker_rest import stop_connector
 
@@ -71,6 +72,7 @@ def previous_writer(
         report("the sink has a ledger: it continues there, and --from-connector has no effect")
         return None
     if request.stop_url is not None:
+        check_connector(request.stop_url, sink)
         report(stop_connector(request.stop_url))
         wait_until_empty(sink, admin, stop)
     position = find_position(
@@ -85,6 +87,8 @@ def previous_writer(
     )
     previous = position.previous_writer()
     report(position.summary())
+    for note in position.notes():
+        report(note)
     return previous
 
 

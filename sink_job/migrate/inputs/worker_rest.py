@@ -179,8 +179,9 @@ class WorkerRest:
             action = "give user and password as in https://USER:PASSWORD@HOST/connectors/NAME"
             raise InvalidCredentials(f"{where} answered {status}: {action}")
         if status == 404:
-            name = in_a_line(self.url.connector) if self.url.connector else ""
-            raise ConfigurationError(f"{where} answered 404: it has no connector {name}".rstrip())
+            if self.url.connector:
+                raise InvalidConnector(f"{where} answered 404: it has no connector {in_a_line(self.url.connector)}")
+            raise ConfigurationError(f"{where} answered 404: check the URL")
         if 300 <= status < 400:
             target = urlsplit(response.getheader("Location") or "").hostname or "another place"
             raise ConfigurationError(f"{where} redirects to {in_a_line(target)}: give the URL of the worker itself")

@@ -31,8 +31,8 @@ class ObjectRows(Protocol):
         """Takes the next row; returns whether it is equal to `row`, that of a record."""
         ...
 
-    def remaining(self) -> int:
-        """The number of rows up to the end of the object, as far as it is known."""
+    def remaining(self) -> int | None:
+        """The number of rows up to the end of the object; None if it is unknown."""
         ...
 
 
@@ -114,8 +114,8 @@ class _Bytes(_Content):
         self.at += len(row)
         return found == row
 
-    def remaining(self) -> int:
-        return 0  # a value may contain the separator
+    def remaining(self) -> None:
+        return None  # a value may contain the separator
 
 
 class _Lines(_Content):

@@ -38,7 +38,8 @@ class PreviousObject(msgspec.Struct, frozen=True):
 
 
 class PreviousObjects(msgspec.Struct, frozen=True):
-    """The objects of a range, ascending. Records below `committed` that no object contains are no difference."""
+    """The objects of a range, ascending. A record below `committed` that no object contains is reported as uncovered, a
+    later one as a difference."""
 
     objects: tuple[PreviousObject, ...]
     committed: int
@@ -70,10 +71,13 @@ class PreviousSettings:
 
 class PreviousResult(msgspec.Struct, frozen=True):
     """The results for objects, up to the first required one that differs. `unresolved`: the schema ids at which the
-    comparison has stopped; it is repeated with their schemas, and the results do not count."""
+    comparison has stopped; it is repeated with their schemas, and the results do not count. `uncovered`: the offset of
+    a record below the committed offset that no object contains (None: there is none as far as the range goes); the
+    comparison ends there."""
 
     ends: list[ObjectEnd]
     unresolved: list[str] = []
+    uncovered: int | None = None
 
 
 def compare_previous(
@@ -97,6 +101,8 @@ class _PreviousComparer:
         self.ends: list[ObjectEnd] = []
         self.is_done = False
         self.unresolved: list[str] = []
+        self.uncovered: int | None = None
+        self._uncompared: int | None = 0  # rows of the last object that may be records; None: unknown
         self._s3 = connect(settings.s3)
         self._ahead = list(reversed(given.objects))
         self._current: _ReadObject | None = None
@@ -128,17 +134,23 @@ class _PreviousComparer:
             return
         if self._current is not None and not self._current.is_at_end():
             self._current.compare(offset, row, records)
-            if self._current.message:
-                self._end_current()
-            return
+            if not self._current.message:
+                return
         self._between(offset)
 
     def _between(self, offset: int) -> None:
-        """A record behind the end of the current object, and before the next one."""
+        """A record behind the end of the current object or its first difference, and before the next one."""
         self._end_current()
-        if not self._ahead:
+        if self.is_done:
+            return
+        if offset < self.committed:
+            if self._uncompared == 0:
+                self.uncovered, self.is_done = offset, True
+            elif self._uncompared is not None:
+                self._uncompared -= 1
+        elif not self._ahead:
             self.is_done = True
-        elif offset >= self.committed:
+        else:
             following = self._ahead[-1]
             message = f"the record at offset {offset} is in no object before it"
             self._add(ObjectEnd(following.key, "Different", message=message), is_required=True)
@@ -151,9 +163,14 @@ class _PreviousComparer:
         if not o.message and not o.is_at_end() and not o.message:
             self._add(ObjectEnd(o.given.key, "Incomplete", o.last, o.records), is_required=True)
             return
+        if not o.message and not o.records:
+            o.message = "it has no record"
         if o.message:
-            end = ObjectEnd(o.given.key, "Different", o.last, o.records, o.message, o.records + o.remaining_rows())
+            self._uncompared = o.remaining_rows()
+            rows = o.records + (self._uncompared or 0)
+            end = ObjectEnd(o.given.key, "Different", o.last, o.records, o.message, rows)
         else:
+            self._uncompared = 0
             end = ObjectEnd(o.given.key, "Equal", o.last, o.records, rows=o.records)
         self._add(end, is_required=o.given.is_required)
 
@@ -173,7 +190,7 @@ class _PreviousComparer:
             o = self._ahead[-1]
             message = f"Kafka has no record from offset {o.first} on"
             self._add(ObjectEnd(o.key, "Different", message=message), is_required=True)
-        return PreviousResult(self.ends, self.unresolved)
+        return PreviousResult(self.ends, self.unresolved, self.uncovered)
 
 
 class _ReadObject:
@@ -209,12 +226,13 @@ class _ReadObject:
         self.last = self.last if self.has_different_row else offset
         self.message = f"it has more records than Kafka has below offset {following}, where the next object begins"
 
-    def remaining_rows(self) -> int:
-        """After a difference: the number of rows that were not compared or differ; 0 if it is unknown."""
+    def remaining_rows(self) -> int | None:
+        """After a difference: the number of rows that were not compared or differ; None if it is unknown."""
         try:
-            return self.has_different_row + self._rows.remaining()
+            remaining = self._rows.remaining()
         except ObjectUnreadable:
-            return 0
+            return None
+        return None if remaining is None else self.has_different_row + remaining
 
     def compare(self, offset: int, row: int, records: RecordRows) -> None:
         """Compares the next row with the record at `offset`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from sink_job.api.topic_partition import TopicPartition
@@ -105,11 +107,63 @@ def test_the_objects_beyond_the_offset_and_the_one_before_it_are_compared() -> N
     assert compared_from(found, objects) == 10
 
 
-def test_records_between_the_offset_and_the_first_object_are_read() -> None:
-    found = facts(20, 30)
+def test_records_before_the_first_object_are_read() -> None:
+    found = facts(20, 30, begin=5)
     objects = to_compare(found)
     assert objects is not None
-    assert (objects.committed, compared_from(found, objects)) == (20, 20)
+    assert (objects.committed, compared_from(found, objects)) == (20, 5)
+
+
+def test_records_before_the_offset_are_read_without_any_object() -> None:
+    found = facts(20, begin=5)
+    objects = to_compare(found)
+    assert objects is not None
+    assert (objects.objects, objects.committed, compared_from(found, objects)) == ((), 20, 5)
+
+
+def test_an_older_object_of_which_kafka_has_a_part_is_read_for_the_number_of_its_records() -> None:
+    found = facts(20, 10, begin=15)
+    objects = to_compare(found)
+    assert objects is not None
+    assert ([o.key for o in objects.objects], compared_from(found, objects)) == (["k10"], 15)
+
+
+def test_on_request_all_objects_that_kafka_has_records_of_are_compared_without_an_offset() -> None:
+    found = facts(None, 0, 10, 20, 30, begin=15)
+    objects = to_compare(found, all_objects=True)
+    assert objects is not None
+    assert [(o.key, o.is_required) for o in objects.objects] == [("k10", False), ("k20", False), ("k30", True)]
+    assert (objects.committed, compared_from(found, objects)) == (30, 15)
+
+
+@pytest.mark.parametrize(
+    ("found", "compared", "at", "case", "uncovered", "words"),
+    [
+        pytest.param(
+            facts(18, 0), (equal(0, 9),), 11, Case.AHEAD_OF_OBJECTS, 10, "k0, ends before offset 10", id="an end"
+        ),
+        pytest.param(facts(18), (), 3, Case.AHEAD_OF_OBJECTS, 3, "the record at offset 3", id="no object"),
+        pytest.param(facts(18, 20), (), 3, Case.AHEAD_OF_OBJECTS, 3, "the record at offset 3", id="only later ones"),
+        pytest.param(
+            facts(18, 0),
+            (ObjectEnd("k0", "Different", 2, 3, "it differs", 10),),
+            11,
+            Case.AHEAD_OF_OBJECTS,
+            None,
+            r"k0, has 10 records, fewer than Kafka has up to offset 11 \(it differs\)",
+            id="counted",
+        ),
+        pytest.param(
+            facts(None, 0, 10), (equal(0, 4),), 5, Case.FORGOTTEN, 5, "offset 5 is in no object", id="between objects"
+        ),
+    ],
+)
+def test_a_record_in_no_object_prevents_the_start(
+    found: PartitionFacts, compared: tuple[ObjectEnd, ...], at: int, case: Case, uncovered: int | None, words: str
+) -> None:
+    result = decide(found, compared, reason=None, start_at_objects=True, uncovered=at)
+    assert (result.case, result.start, result.uncovered) == (case, None, uncovered)
+    assert re.search(words, result.message)
 
 
 def test_without_an_offset_the_newest_object_is_compared() -> None:
@@ -119,6 +173,6 @@ def test_without_an_offset_the_newest_object_is_compared() -> None:
     assert ([o.key for o in objects.objects], compared_from(found, objects)) == (["k10"], 10)
 
 
-@pytest.mark.parametrize("found", [facts(20), facts(None), facts(20, 10, begin=15), facts(20, 20, begin=21)])
+@pytest.mark.parametrize("found", [facts(0), facts(20, begin=20), facts(None), facts(20, 20, begin=21)])
 def test_nothing_is_compared_without_objects_or_records(found: PartitionFacts) -> None:
     assert to_compare(found) is None

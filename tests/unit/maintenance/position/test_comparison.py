@@ -71,13 +71,32 @@ def compared(engine: _Engine, end: int, start: int = 10, registry: SchemaRegistr
     settings, s3 = object_settings(rotation={"flushSize": 2}), None
     ranges: Any = {TP: ObjectRange(objects, start, end)}
     found = compare_objects(ranges, cast("Any", engine), cast("Any", s3), settings, ErrorsSpec(), registry)
-    return found[TP]
+    return found[TP].ends
 
 
 def test_a_range_grows_until_the_object_ends() -> None:
     engine = _Engine()
     assert [each.status for each in compared(engine, 1000)] == ["Equal"]
     assert engine.read == [Range(10, 12), Range(10, 26), Range(10, 138)]
+
+
+def test_a_range_grows_until_the_committed_offset() -> None:
+    objects = PreviousObjects((PreviousObject("k", 10, is_required=False),), 100)
+    each, ended = ObjectRange(objects, 10, 300), PreviousResult([ObjectEnd("k", "Equal", 19)])
+    assert each.end_of(20) == 30
+    assert each.needs_more(ended, 30)
+    assert not each.needs_more(ended, 100)
+    assert not each.needs_more(PreviousResult(ended.ends, uncovered=25), 30)
+
+
+def test_a_range_does_not_grow_after_a_difference_of_an_object_beyond_the_offset() -> None:
+    objects = PreviousObjects((PreviousObject("k", 120),), 100)
+    assert not ObjectRange(objects, 10, 300).needs_more(PreviousResult([ObjectEnd("k", "Different")]), 30)
+
+
+def test_without_an_object_a_range_begins_with_the_log() -> None:
+    each = ObjectRange(PreviousObjects((), 100), 10, 300)
+    assert (each.end_of(20), each.needs_more(PreviousResult([]), 30)) == (30, True)
 
 
 def test_a_range_ends_with_the_log() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sink_job.api.errors import ConfigurationError, LedgerLost
@@ -40,6 +42,17 @@ def test_the_claim_records_offsets_starts_and_objects() -> None:
     )
 
 
+def test_the_notes_of_topic_partitions_are_shortened() -> None:
+    noted = [replace(partition(n, Case.COMMITTED, 7, 7), message=f"note {n}") for n in range(5)]
+    assert position(partition(9, Case.COMMITTED, 7, 7), *noted).notes() == [
+        "log-0: note 0",
+        "log-1: note 1",
+        "log-2: note 2",
+        "2 more topic-partitions have notes: see s3sink run --dry-run",
+    ]
+    assert position(*noted[:1]).notes() == ["log-0: note 0"]
+
+
 def test_without_an_accepted_object_nothing_was_compared() -> None:
     assert position(partition(0, Case.COMMITTED, 7, 7)).previous_writer().comparison == ""
 
@@ -66,7 +79,7 @@ def test_an_error_names_the_first_topic_partitions_and_counts_the_others() -> No
 
 
 def test_forgotten_offsets_that_the_objects_show_have_their_own_advice() -> None:
-    with pytest.raises(LedgerLost, match="or start with --start-at-objects"):
+    with pytest.raises(LedgerLost, match=r"If the group is right, .* or start with --start-at-objects"):
         position(partition(0, Case.FORGOTTEN, None, after=20)).previous_writer()
     with pytest.raises(LedgerLost, match="Move such objects away"):
         position(partition(0, Case.FORGOTTEN, None)).previous_writer()

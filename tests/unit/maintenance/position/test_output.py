@@ -92,6 +92,59 @@ def test_forgotten_offsets_have_the_offset_that_the_objects_show() -> None:
     assert any("--to-offset 25 --execute" in line for line in shown)
 
 
+SET = (
+    "    kafka-consumer-groups.sh --bootstrap-server 127.0.0.1:9 --group group --topic log:0 "
+    "--reset-offsets --to-offset"
+)
+
+
+def test_records_before_the_offset_that_are_in_no_object_have_both_ways_out() -> None:
+    shown = lines(partition(0, Case.AHEAD_OF_OBJECTS, 18, uncovered=10, message="it ends before offset 10"))
+    assert shown[4:] == [
+        "log-0: it ends before offset 10",
+        "  if the group and the place of the objects are right, either set the offset back: the records are read from",
+        "  Kafka:",
+        f"{SET} 10 --execute",
+        "  or leave these records out of all objects: start at the committed offsets, without a comparison:",
+        "    s3sink run SINK.yaml",
+        "The sink would not start: 1 topic-partitions need a decision. Nothing was changed.",
+    ]
+
+
+def test_an_unknown_end_of_the_objects_is_left_to_the_user_and_later_objects_are_moved_away() -> None:
+    shown = lines(partition(0, Case.AHEAD_OF_OBJECTS, 18, objects=OBJECTS, message="it has 3 records"))
+    assert "  Kafka; OFFSET is the first offset that is in no object:" in shown
+    assert f"{SET} OFFSET --execute" in shown
+    assert "  or leave these records out of all objects: move away 1 objects behind the offset, and" in shown
+    (move,) = [line for line in shown if "aws s3 mv" in line]
+    assert "topics/log/k20" in move
+
+
+def test_a_record_between_objects_without_an_offset_has_both_ways_out() -> None:
+    shown = lines(partition(0, Case.FORGOTTEN, None, objects=OBJECTS, uncovered=5, message="between"))
+    assert f"{SET} 5 --execute" in shown
+    assert f"{SET} OFFSET --execute" in shown
+    assert not [line for line in shown if "--start-at-objects" in line]
+
+
+def test_what_was_not_checked_is_said_once() -> None:
+    found = ConnectorPosition("g", 0, "", (partition(0, Case.COMMITTED, 7, start=7),), "with partitioner Field")
+    shown = [line for line in output(SINK, found, None) if line.startswith("Not checked")]
+    assert shown == [
+        "Not checked: whether all records before the committed offsets are in objects (with partitioner Field). Check "
+        "that kafka.groupId is the connector's group"
+    ]
+
+
+def test_a_running_connector_with_another_group_may_be_the_one_of_the_objects() -> None:
+    shown = lines(
+        partition(0, Case.FORGOTTEN, None, objects=OBJECTS, after_objects=25, connectors=("connect-b",), message="b")
+    )
+    assert "  if one of these groups is the connector's, set kafka.groupId to it; else set the offset:" in shown
+    assert f"{SET} 25 --execute" in shown
+    assert not [line for line in shown if "--start-at-objects" in line]
+
+
 def test_no_command_changes_objects_or_offsets_of_a_connector_that_still_runs() -> None:
     shown = lines(
         partition(0, Case.FORGOTTEN, None, objects=OBJECTS, after_objects=25, message="no offset"),

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from sink_job.maintenance.position import start
+from sink_job.api.errors import InvalidConnector
+from sink_job.maintenance.position import connector_check, start
 from sink_job.maintenance.position.start import FromConnector, has_ledger, previous_writer, wait_until_empty
 from sink_job.migrate.inputs import worker_rest
 from tests.support.memory_sink import MemorySinkFixture
 from tests.support.sink_fixture import manifest
 from tests.support.store_faults import LOG
 from tests.support.synthetic_log import FileConsumerGroup, InlineEngine, sink_of_text
+from tests.unit.migrate.inputs.test_worker_rest import as_json, worker
 
 
 @pytest.fixture
@@ -61,11 +63,25 @@ def test_a_connector_is_stopped_and_its_group_empty_before_the_position_is_read(
 ) -> None:
     monkeypatch.setattr(start, "_POLL_S", 0.001)
     monkeypatch.setattr(worker_rest, "stop_connector", lambda url: f"stopped {url}")
+    checked: list[str] = []
+    monkeypatch.setattr(connector_check, "check_connector", lambda url, sink: checked.append(url))
     lines: list[str] = []
     previous = found(sink_fixture, FromConnector(stop_url="http://w/connectors/c"), lines)
     assert previous.group == "group"
+    assert checked == ["http://w/connectors/c"]
     assert lines[0] == "stopped http://w/connectors/c"
     assert lines[-1].startswith("consumer group group: 0 of 1 topic-partitions have a committed offset")
+
+
+def test_a_connector_that_is_not_the_one_of_the_sink_is_not_stopped(
+    sink_fixture: MemorySinkFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = {"name": "c", "config": {"connector.class": "x.S3SinkConnector", "topics": "log"}}
+    with worker({"/connectors/c": as_json(info)}) as (url, requests):
+        request = FromConnector(stop_url=f"{url}/connectors/c")
+        with pytest.raises(InvalidConnector, match=r"its consumer group is connect-c, and kafka\.groupId is group"):
+            found(sink_fixture, request, [])
+    assert not [path for path, _ in requests if path.startswith("PUT")]
 
 
 def test_the_wait_for_an_empty_group_ends_with_its_limit_and_with_the_driver(sink_fixture: MemorySinkFixture) -> None:

@@ -119,7 +119,7 @@ def test_names_are_encoded_and_a_login_is_sent_and_not_shown() -> None:
     [
         (as_json({}, 401), InvalidCredentials, "answered 401: give user and password"),
         (as_json({}, 403), InvalidCredentials, "answered 403"),
-        (as_json({}, 404), ConfigurationError, "it has no connector flights"),
+        (as_json({}, 404), InvalidConnector, "it has no connector flights"),
         (as_json({}, 301), ConfigurationError, "redirects to other.example.com"),
         (as_json({}, 400), ConfigurationError, "answered 400"),
         (as_json({}, 409), TransientError, "try again"),
@@ -246,7 +246,7 @@ def test_a_worker_that_can_neither_stop_nor_pause_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("answers", "kind", "words"),
     [
-        ({}, ConfigurationError, "it has no connector flights"),
+        ({}, InvalidConnector, "it has no connector flights"),
         ({"/connectors/flights": as_json({}, 401)}, InvalidCredentials, "answered 401"),
         ({"/connectors/flights": (200, "text/html", "<html>")}, InvalidConnector, "is it a worker of Kafka Connect"),
         (
