@@ -26,7 +26,7 @@ from sink_job.connect.limits import Limits
 from sink_job.connect.schema import Extension, Field, RegisteredSchema, Schema, SchemaType
 
 UNION: Final = f"{NAMESPACE}.Union"
-ENUM: Final = f"{NAMESPACE}.Enum"
+ENUM: Final = logical_types.AVRO_ENUM
 _UNNAMED: Final = f"{NAMESPACE}.ConnectDefault"
 _DEFAULT_PRECISION: Final = 64
 _UUID_BYTES: Final = 16

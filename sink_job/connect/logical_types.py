@@ -19,6 +19,9 @@ TIME: Final = "org.apache.kafka.connect.data.Time"
 TIMESTAMP: Final = "org.apache.kafka.connect.data.Timestamp"
 SCALE: Final = "scale"
 
+AVRO_ENUM: Final = "io.confluent.connect.avro.Enum"
+"""The parameter with the name of an enum in a schema of Confluent's AvroData."""
+
 VERSION: Final = 1
 """The version of the schemas of all logical types."""
 

@@ -17,11 +17,6 @@ from sink_job.json.connect_json import ConnectJsonConverter
 _DECODER: Final[msgspec.json.Decoder[Schema | None]] = msgspec.json.Decoder(Schema | None)
 
 
-def schema_text(schema: Schema) -> bytes:
-    """The text of a schema in such a value."""
-    return msgspec.json.encode(schema)
-
-
 class TransformedConverter(ConnectJsonConverter):
     """Converts such values."""
 

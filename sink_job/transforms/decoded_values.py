@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from sink_job.converters.base import BatchSource, SchemaTable
 from sink_job.converters.registered import RegisteredConverter
-from sink_job.json.transformed import schema_text
 from sink_job.transforms.decoded.whole_values import WHOLE
-from sink_job.transforms.envelopes import EnvelopeValues
+from sink_job.transforms.envelopes import EnvelopeValues, complete_schema_text
 from sink_job.transforms.typed_values import TypedValue
 
 UNREADABLE: Final = object()
@@ -41,7 +40,7 @@ class DecodedValues:
 
     def __init__(self, converter: RegisteredConverter, envelopes: EnvelopeValues | None = None) -> None:
         self.converter = converter
-        self._envelopes = envelopes or EnvelopeValues(schema_text)
+        self._envelopes = envelopes or EnvelopeValues(complete_schema_text)
 
     def with_table(self, table: SchemaTable) -> DecodedValues:
         """The same with the schemas of `table`."""

@@ -22,6 +22,11 @@ _ENVELOPE = b'{"schema":%b,"payload":%b}'
 _Reader = tuple[Schema, Callable[[bytes], object]] | None
 
 
+def complete_schema_text(schema: Schema) -> bytes:
+    """The text of a whole schema, as `sink_job.json.transformed` reads it, with what JsonConverter does not write."""
+    return msgspec.json.encode(schema)
+
+
 class EnvelopeValues:
     """Reads and writes envelopes. Schemas are read once for each of their texts."""
 

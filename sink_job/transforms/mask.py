@@ -10,9 +10,8 @@ from typing import Final
 
 import msgspec
 
-from sink_job.avro.to_connect import ENUM
 from sink_job.connect.errors import InvalidValue
-from sink_job.connect.logical_types import DATE, TIME, TIMESTAMP, is_decimal
+from sink_job.connect.logical_types import AVRO_ENUM, DATE, TIME, TIMESTAMP, is_decimal
 from sink_job.connect.schema import INTEGER_BITS, Field, Schema, SchemaType
 from sink_job.transforms.base import RecordOrigin
 from sink_job.transforms.java_numbers import parse_decimal, wrapped
@@ -92,7 +91,9 @@ def _plain(schema: Schema) -> Schema:
     Parquet it is a plain text."""
     if schema.type is not SchemaType.STRING:
         return schema
-    parameters = tuple(each for each in schema.parameters if each[0] != ENUM and not each[0].startswith(f"{ENUM}."))
+    parameters = tuple(
+        each for each in schema.parameters if each[0] != AVRO_ENUM and not each[0].startswith(f"{AVRO_ENUM}.")
+    )
     return msgspec.structs.replace(schema, parameters=parameters, logical=None, symbols=())
 
 

@@ -8,7 +8,8 @@ from sink_job.api.enums import OutputFormat
 from sink_job.connect.output_settings import DatumSettings
 from sink_job.connect.schema import Field, Schema, SchemaType
 from sink_job.converters.base import Converted
-from sink_job.json.transformed import TransformedConverter, schema_text
+from sink_job.json.transformed import TransformedConverter
+from sink_job.transforms.envelopes import complete_schema_text
 
 UUID = Schema(SchemaType.STRING, logical="uuid")
 COLOR = Schema(SchemaType.STRING, name="Color", symbols=("RED", "BLUE"))
@@ -22,7 +23,7 @@ def convert(schema: bytes, payload: bytes, datums: DatumSettings | None = None) 
 
 
 def test_the_schema_has_what_connects_envelope_cannot_have() -> None:
-    found = convert(schema_text(ROW), b'{"u":"1","c":"BLUE"}')
+    found = convert(complete_schema_text(ROW), b'{"u":"1","c":"BLUE"}')
     assert found.values.to_pylist() == [b'{"u":"1","c":"BLUE"}']
     assert found.fields == {"c": ["BLUE"]}
     assert found.schemas is not None
@@ -36,5 +37,5 @@ def test_a_value_without_a_schema_is_rejected_by_outputs_with_schemas() -> None:
 
 
 def test_a_schema_that_the_output_cannot_express_is_rejected() -> None:
-    (rejected,) = convert(schema_text(UUID), b'"x"', DatumSettings(OutputFormat.PARQUET)).rejected
+    (rejected,) = convert(complete_schema_text(UUID), b'"x"', DatumSettings(OutputFormat.PARQUET)).rejected
     assert rejected == (0, "Parquet requires a struct as the whole value, but its schema is string")
