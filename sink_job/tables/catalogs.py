@@ -23,7 +23,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction, StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.table.update import SetPropertiesUpdate, TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.types import LongType, NestedField
 
@@ -33,6 +33,7 @@ from sink_job.api.sections.tables_section import CatalogSpec
 from sink_job.tables.catalog.access import SECTION, CatalogAccess
 from sink_job.tables.catalog.rest import SinkRestCatalog
 from sink_job.tables.file_io import ClientOf, SinkFileIO, file_properties
+from sink_job.tables.untrusted import delete_all, old_metadata_files
 
 CATALOG_NAME: Final = "default"
 """The name of a catalog in a SQL database, which other clients have to use, too."""
@@ -124,13 +125,15 @@ class IcebergCatalog:
             if isinstance(known, ConfigurationError):
                 raise self._failure(error) from error
             raise CommitUnknown(f"{type(error).__name__}: {error}") from error
+        if not _is_applied(done.metadata, updates):
+            raise CommitUnknown("the catalog has answered with a table that does not have the commit")
         if isinstance(self._catalog, MetastoreCatalog):  # the server of a REST catalog does it itself
             self._delete_old_metadata(table, done.metadata)
 
     def _delete_old_metadata(self, table: Table, after: TableMetadata) -> None:
-        """Deletes the metadata files that the table does not list any more, if its properties say so."""
+        """Deletes the metadata files that the table does not list any more, if its properties ask for that."""
         try:
-            self._catalog._delete_old_metadata(table.io, table.metadata, after)
+            delete_all(table.io, old_metadata_files(table.location(), table.metadata, after))
         except Exception as error:
             _log.warning("old metadata files of %s stay: %s", ".".join(table.name()), error)
 
@@ -179,6 +182,12 @@ def _opened(spec: CatalogSpec, properties: Mapping[str, str], access: CatalogAcc
         opened = glue.open_glue(CATALOG_NAME, spec, access, properties)
         return IcebergCatalog(_with_own_files(opened, properties), label, glue.aws_error)
     return IcebergCatalog(_with_own_files(SinkRestCatalog(CATALOG_NAME, access, properties), properties), label)
+
+
+def _is_applied(after: TableMetadata, updates: tuple[TableUpdate, ...]) -> bool:
+    """Whether a table has the properties that a commit sets, one of which is the position."""
+    properties = [each.updates for each in updates if isinstance(each, SetPropertiesUpdate)]
+    return all(after.properties.get(name) == value for given in properties for name, value in given.items())
 
 
 def _with_own_files(catalog: _C, properties: Mapping[str, str]) -> _C:

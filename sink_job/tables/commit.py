@@ -25,6 +25,7 @@ from pyiceberg.table.update import (
     AssertDefaultSpecId,
     AssertLastAssignedFieldId,
     AssertLastAssignedPartitionId,
+    AssertRefSnapshotId,
     AssertTableUUID,
     RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
@@ -126,7 +127,7 @@ def commit(catalog: TableCatalog, table: Table, change: TableChange) -> TablePos
         raise TransientError(f"the metadata of table {'.'.join(table.name())} cannot be written: {error}") from error
     catalog.commit(
         table,
-        (*required, *(() if isinstance(table, StagedTable) else heads)),
+        (*required, *(() if isinstance(table, StagedTable) else heads), *_refs(table, change)),
         (
             *transaction._updates,
             *updates,
@@ -135,6 +136,14 @@ def commit(catalog: TableCatalog, table: Table, change: TableChange) -> TablePos
         ),
     )
     return position
+
+
+def _refs(table: Table, change: TableChange) -> list[AssertRefSnapshotId]:
+    """With snapshots that expire, all branches and tags have to be as they were loaded: one that was set to such a
+    snapshot meanwhile would be removed with it."""
+    others = table.metadata.refs.items() if change.expired else ()
+    given = [{"ref": name, "snapshot-id": ref.snapshot_id} for name, ref in others if name != change.branch]
+    return [AssertRefSnapshotId.model_validate(each) for each in given]
 
 
 def _transaction(table: Table, change: TableChange) -> tuple[Transaction, tuple[TableRequirement, ...]]:

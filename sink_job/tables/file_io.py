@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self
-from urllib.parse import urlsplit
 
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.typedef import EMPTY_DICT, Properties
@@ -21,6 +20,7 @@ from pyiceberg.typedef import EMPTY_DICT, Properties
 from sink_job.api.errors import ConfigurationError
 from sink_job.s3 import NotFound, PreconditionFailed, S3Client, S3Settings, connect
 
+SCHEMES: Final = ("s3", "s3a", "s3n")
 CONNECTION: Final = "s3sink.connection"
 """The property with the name of the client."""
 
@@ -75,12 +75,13 @@ class SinkFileIO(FileIO):
         client.delete([key])
 
     def _place(self, location: str) -> tuple[S3Client, str]:
-        url = urlsplit(location)
-        if url.scheme not in ("s3", "s3a", "s3n"):
+        scheme, _, rest = location.partition("://")
+        bucket, _, key = rest.partition("/")
+        if scheme not in SCHEMES or not bucket or not key:
             raise ConfigurationError(
                 f"{location} is not in a bucket of S3: tables with metadata elsewhere are not supported"
             )
-        return self._client_of(url.netloc), url.path.lstrip("/")
+        return self._client_of(bucket), key
 
 
 class _File(InputFile):

@@ -6,6 +6,7 @@ memory is read before the table, so the table is never behind it, unless another
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -25,6 +26,7 @@ from sink_job.api.errors import (
     TableRolledBack,
 )
 from sink_job.ledger.state import ClosedObject
+from sink_job.tables.file_io import SCHEMES
 from sink_job.tables.memory import Memory
 from sink_job.tables.partitions.object_paths import PathLayout
 from sink_job.tables.partitions.partition_specs import check_default_spec
@@ -35,6 +37,10 @@ MAX_OBJECTS: Final = 5_000
 MAX_STATISTICS: Final = 50_000
 """Maximum number of statistics of columns in a commit, unless one record of the ledger acknowledges more. They take
 about 1 KB each while they are read."""
+
+
+_PLAIN_KEY: Final = re.compile(r"(?!(.*/)?\.{0,2}(/|$))[^?#\x00-\x1f]+|")
+"""A key that all readers and stores read alike."""
 
 
 class Acceptance(StrEnum):
@@ -178,14 +184,25 @@ def check_branch(table: TableMetadata, branch: str) -> None:
         )
 
 
+def locations_of(table: TableMetadata) -> list[str]:
+    """Where files of the table are written: its location, and those that its properties name."""
+    named = (table.properties.get(name) for name in ("write.metadata.path", "write.data.path"))
+    return [table.location, *(each for each in named if each is not None)]
+
+
 def check_location(location: str, bucket: str, prefixes: Collection[str]) -> None:
     """Raises TableIncompatible if the folder of a table and the prefixes of the sink's keys lie in each other: the
     removal of orphan files would delete the ledger, or the sink would find files of the table."""
     scheme, _, rest = location.partition("://")
-    place, _, key = rest.partition("/")
-    if not scheme.startswith("s3") or place != bucket:
+    place, _, key = rest.rstrip("/").partition("/")
+    if scheme not in SCHEMES or not place or not _PLAIN_KEY.fullmatch(key):
+        raise TableIncompatible(
+            f"the table is in {location[:300]!r}: use a location s3://bucket/folder without empty elements, . and .., "
+            "? and #"
+        )
+    if place != bucket:
         return
-    key = f"{key.rstrip('/')}/" if key.rstrip("/") else ""
+    key = f"{key}/" if key else ""
     for prefix in prefixes:
         if key.startswith(prefix) or prefix.startswith(key):
             raise TableIncompatible(

@@ -187,9 +187,10 @@ class Registration:
 
     def _check_location(self, table: Table) -> None:
         """The table is neither among the objects nor in the folder of the ledger, which may be in another bucket."""
-        plan.check_location(table.location(), self._s3.bucket, self._target.prefixes)
         bucket, _, folder = self._s3.url_of(self._root).removeprefix("s3://").partition("/")
-        plan.check_location(table.location(), bucket, [folder])
+        for location in plan.locations_of(table.metadata):
+            plan.check_location(location, self._s3.bucket, self._target.prefixes)
+            plan.check_location(location, bucket, [folder])
 
     def _staged(self, prepared: _Prepared) -> StagedTable:
         """The new table. The first of its specs is its default."""

@@ -38,6 +38,8 @@ class CatalogFront:
     loses: int = 0
     lifetime_s: int = 3600
     rejects: int = 0
+    defaults: dict[str, object] = field(default_factory=dict)
+    overrides: dict[str, object] = field(default_factory=dict)
 
     def token(self, body: bytes) -> tuple[int, bytes]:
         """The answer of the token endpoint."""
@@ -57,7 +59,7 @@ class CatalogFront:
             return 401, json.dumps({"error": error}).encode()
         if self.target is None:
             if path.startswith("/v1/config"):
-                return 200, b'{"defaults": {}, "overrides": {}}'
+                return 200, json.dumps({"defaults": self.defaults, "overrides": self.overrides}).encode()
             error = {"message": "no table", "type": "NoSuchTableException", "code": 404}
             return 404, json.dumps({"error": error}).encode()
         connection = http.client.HTTPConnection(urlsplit(self.target).netloc)

@@ -18,6 +18,7 @@ from requests.adapters import HTTPAdapter
 
 from sink_job.tables.catalog.access import CatalogAccess
 from sink_job.tables.catalog.login import CatalogLogin
+from sink_job.tables.untrusted import server_properties
 
 _WITHOUT_LOGIN: Final = {"type": "noop"}
 
@@ -36,6 +37,12 @@ class SinkRestCatalog(RestCatalog):
         given: dict[str, Any] = {**properties, "auth": _WITHOUT_LOGIN}
         super().__init__(name, **given)
 
+    def _fetch_config(self) -> None:
+        """Raises ConfigurationError if the server names another address."""
+        own = dict(self.properties)
+        super()._fetch_config()
+        self.properties = server_properties(own, self.properties)
+
     def _create_session(self) -> requests.Session:
         session = _prepared(super()._create_session(), self._access)
         if self._login is not None:
@@ -52,7 +59,9 @@ def _new_session(access: CatalogAccess) -> requests.Session:
 
 
 def _prepared(session: requests.Session, access: CatalogAccess) -> requests.Session:
-    """The session with the connections of `access`."""
+    """The session with the connections of `access`. It follows no redirect: a POST would become a GET, and its reply
+    would look like that of the commit."""
+    session.max_redirects = 0
     for scheme in ("https://", "http://"):
         session.mount(scheme, _Adapter(access))
     return session

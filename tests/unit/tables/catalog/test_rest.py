@@ -114,3 +114,17 @@ def test_a_catalog_that_does_not_answer_in_time_is_a_transient_error() -> None:
         front = CatalogFront(url=f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(TransientError, match="Read timed out"):
             opened(front, CatalogAccess(timeout_s=0.2))
+
+
+def test_the_configuration_of_a_server_chooses_no_class_and_no_other_address(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    custom = {"type": "custom", "impl": "os.system", "custom": {"command": f"touch {mark}"}}
+    with catalog_front() as front:
+        front.accepted.add("")
+        front.overrides = {"auth": custom, "prefix": "lake", "rest.sigv4-enabled": "true"}
+        assert opened(front, CatalogAccess()).load("lake.log") is None
+        assert front.requests[-1] == "GET /v1/lake/namespaces/lake/tables/log"
+        front.overrides = {"uri": "https://evil.example.com"}
+        with pytest.raises(ConfigurationError, match="names another address"):
+            opened(front, CatalogAccess())
+    assert not mark.exists()
