@@ -184,3 +184,25 @@ def test_merged_manifests_have_a_maximum_size(table_sink: TableSink, monkeypatch
         change.set_properties({"commit.manifest.min-count-to-merge": "2"})
     register(table_sink, 40, 60)
     assert manifests(table_sink) == 3
+
+
+def test_a_branch_that_was_set_to_an_expired_snapshot_meanwhile_stays(table_sink: TableSink) -> None:
+    for records in (20, 40, 60):
+        table_sink.write(records)
+        table_sink.register()
+    first = table_sink.table().history()[0].snapshot_id
+    table_sink.options["branch"] = "audit"
+    table_sink.ahead_ms = 30 * DAY_MS
+    table_sink.write(80)
+    table_sink.register(CONTINUE)
+
+    def roll_back() -> None:
+        table_sink.catalog.before = lambda: None
+        with table_sink.table().manage_snapshots() as change:
+            change.set_current_snapshot(first)
+
+    table_sink.catalog.before = roll_back
+    table_sink.write(100)
+    table_sink.register(CONTINUE)
+    assert table_sink.table().metadata.current_snapshot_id == first
+    assert {"main", "audit"} <= set(table_sink.table().metadata.refs)
