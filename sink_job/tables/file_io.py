@@ -17,12 +17,15 @@ from typing import Final, Self
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
-from sink_job.api.errors import ConfigurationError
+from sink_job.api.errors import ConfigurationError, TableNotRegistered
 from sink_job.s3 import NotFound, PreconditionFailed, S3Client, S3Settings, connect
 
 SCHEMES: Final = ("s3", "s3a", "s3n")
 CONNECTION: Final = "s3sink.connection"
 """The property with the name of the client."""
+
+MAX_METADATA: Final = 32 << 20
+"""Maximum bytes of a file of metadata. It takes about 20 times as much memory when it is read."""
 
 ClientOf = Callable[[str], S3Client]
 """The client for a bucket."""
@@ -100,6 +103,12 @@ class _File(InputFile):
         return self._client.head(self._key) is not None
 
     def open(self, seekable: bool = True) -> io.BytesIO:
+        """Raises TableNotRegistered for metadata of a table that would not fit in the memory of a driver."""
+        if ".metadata.json" in self.location and len(self) > MAX_METADATA:
+            raise TableNotRegistered(
+                f"{self.location} has {len(self):,} bytes, more than {MAX_METADATA:,}: expire snapshots of the table "
+                "(table.maintenance.expire_snapshots() of PyIceberg), then register again"
+            )
         try:
             return io.BytesIO(self._client.get(self._key))
         except NotFound as error:

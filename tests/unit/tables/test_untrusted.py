@@ -9,7 +9,8 @@ import pytest
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import MetadataLogEntry
 
-from sink_job.api.errors import ConfigurationError, TableIncompatible
+from sink_job.api.errors import ConfigurationError, TableIncompatible, TableNotRegistered
+from sink_job.tables import file_io
 from sink_job.tables.catalogs import CommitUnknown
 from sink_job.tables.plan import Request
 from sink_job.tables.untrusted import old_metadata_files, server_properties
@@ -133,3 +134,11 @@ def test_an_answer_without_the_commit_is_an_unknown_outcome(
     registered.register(Request())
     assert len(seen) == 1
     assert len(registered.files()) == 2
+
+
+def test_metadata_that_would_not_fit_in_memory_is_not_read(
+    registered: TableSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_io, "MAX_METADATA", 100)
+    with pytest.raises(TableNotRegistered, match="more than 100: expire snapshots of the table"):
+        registered.register(Request())
