@@ -13,7 +13,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -131,7 +131,7 @@ class Registration:
             batch = self._next(table, memory, request, limit)
             if batch is None:
                 return self._done(outcome, table, memory, request, dry_run=dry_run)
-            prepared = self._prepare(table, batch)
+            prepared = self._prepare(table, batch, memory)
             if dry_run:
                 return self._added(outcome, prepared, created=table is None)
             loaded = table if table is not None else self._staged(prepared)
@@ -159,11 +159,15 @@ class Registration:
         )
         return plan.next_batch(target.after(after), after, target.ledger.number, limit)
 
-    def _prepare(self, table: Table | None, batch: Batch) -> _Prepared:
-        """Reads the footers, and checks that the table can have the objects."""
+    def _prepare(self, table: Table | None, batch: Batch, memory: Memory | None) -> _Prepared:
+        """Reads the footers, and checks that the table can have the objects. Columns may only have other names after
+        objects were added: ids of a table that others have made may be equal by chance."""
+        named: Collection[int] = ()
         if table is not None:
             sink_id, branch = self._target.ledger.sink_id, self._target.branch
             position = position_in(table.properties, sink_id) or plan.last_committed(table.metadata, sink_id, branch)
+            if position is None and (memory is None or memory.uuid != str(table.metadata.table_uuid)):
+                named = table.schema().field_ids
             plan.check_layout(table.metadata, self._target.partitioning, position)
             plan.check_branch(table.metadata, branch)
             self._check_location(table)
@@ -177,7 +181,8 @@ class Registration:
         known = found.field_ids
         dropped = () if table is None else plan.dropped_columns(table.metadata)
         for footer in {id(each.columns): each for each in footers}.values():
-            found = union(found, footer.columns.schema, dropped, object_url(self._s3.bucket, footer.object.key))
+            where = object_url(self._s3.bucket, footer.object.key)
+            found = union(found, footer.columns.schema, dropped, where, named)
         metadata = None if table is None else table.metadata
         found, paths = self._partitioner.with_path_columns(metadata, found, footers)
         partitions = [self._partitioner.partition(each, found, paths) for each in footers]

@@ -28,12 +28,19 @@ from sink_job.api.errors import TableIncompatible
 _WIDER: Final = {(IntegerType(), LongType()), (FloatType(), DoubleType())}
 
 
-def union(table: Schema, added: Schema, dropped: Collection[int], where: str) -> Schema:
+def union(table: Schema, added: Schema, dropped: Collection[int], where: str, named: Collection[int] = ()) -> Schema:
     """The columns of `table` and those of `added`. `dropped` are ids of columns that the table had; they stay dropped.
+    `named` are ids of columns whose names have to be equal.
 
-    Raises TableIncompatible, with `where`, if a column has another type or place, or the name of another one.
+    Raises TableIncompatible, with `where`, if a column has another type or place, or the name of another one, or if the
+    table requires values.
     """
-    fields = _Union(table, dropped, where).fields(table.fields, added.fields, "")
+    if required := _required(table):
+        raise TableIncompatible(
+            f"{where}: the table requires values of the column {required[0]}, and objects may have none: make it "
+            "optional"
+        )
+    fields = _Union(table, dropped, where, named).fields(table.fields, added.fields, "")
     try:
         found = Schema(*fields, schema_id=table.schema_id, identifier_field_ids=table.identifier_field_ids)
         _ = found.find_field(fields[0].field_id)  # PyIceberg checks names when it makes its index
@@ -47,11 +54,20 @@ def scalar_types(schema: Schema) -> dict[int, IcebergType]:
     return {number: schema.find_type(number) for number in schema.field_ids if schema.find_type(number).is_primitive}
 
 
+def _required(schema: Schema) -> list[str]:
+    """The names of required columns at any depth. Keys of maps always are."""
+    types = (schema.find_type(number) for number in schema.field_ids)
+    keys = {each.key_id for each in types if isinstance(each, MapType)}
+    found = (number for number in sorted(schema.field_ids - keys) if schema.find_field(number).required)
+    return [schema.find_column_name(number) or str(number) for number in found]
+
+
 class _Union:
-    def __init__(self, table: Schema, dropped: Collection[int], where: str) -> None:
+    def __init__(self, table: Schema, dropped: Collection[int], where: str, named: Collection[int]) -> None:
         self._known = table.field_ids
         self._dropped = dropped
         self._where = where
+        self._named = named
 
     def fields(self, old: Iterable[NestedField], new: Iterable[NestedField], parent: str) -> list[NestedField]:
         merged = {each.field_id: each for each in old}
@@ -60,6 +76,8 @@ class _Union:
             number = field.field_id
             path = f"{parent}.{field.name}" if parent else field.name
             if (present := merged.get(number)) is not None:
+                if number in self._named and present.name != field.name:
+                    raise self._error(path, f"the table has the name {present.name} for its field id {number}")
                 merged[number] = self._widened(present, field, path)
             elif number in self._dropped:
                 continue

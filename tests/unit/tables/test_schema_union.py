@@ -92,6 +92,29 @@ def test_a_column_that_was_renamed_in_the_table_keeps_its_new_name() -> None:
     assert joined([field(1, "renamed")], [field(1, "a")]) == (field(1, "renamed"),)
 
 
+def test_an_equal_id_with_another_name_is_rejected_before_the_first_objects() -> None:
+    with pytest.raises(TableIncompatible, match="has the name b for its field id 1"):
+        union(Schema(field(1, "b")), Schema(field(1, "a")), (), "s3://b/key", named={1})
+    nested_in = [StructType(field(2, name)) for name in ("x", "y")]
+    with pytest.raises(TableIncompatible, match="has the name x for its field id 2"):
+        union(*(Schema(field(1, "a", each)) for each in nested_in), (), "s3://b/key", named={1, 2})
+
+
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [
+        (NestedField(1, "a", LongType(), required=True), "a"),
+        (field(1, "a", StructType(NestedField(2, "x", LongType(), required=True))), "a.x"),
+        (field(1, "a", ListType(2, LongType(), element_required=True)), "a.element"),
+        (field(1, "a", MapType(2, StringType(), 3, LongType(), value_required=True)), "a.value"),
+    ],
+    ids=str,
+)
+def test_a_required_column_of_the_table_is_rejected(column: NestedField, name: str) -> None:
+    with pytest.raises(TableIncompatible, match=f"requires values of the column {name},"):
+        joined([column], [field(9, "other")])
+
+
 def test_a_name_with_another_id_is_rejected() -> None:
     with pytest.raises(TableIncompatible, match="a column of this name with the field id 1, not 2"):
         joined([field(1, "a")], [field(2, "a")])
