@@ -122,8 +122,8 @@ def start_after(
     position = position_in(table.properties, ledger.sink_id)
     committed = last_committed(table, ledger.sink_id, branch)
     if position is None:
-        return _without_position(memory, committed, ledger, request)
-    _check_ledger(position, ledger)
+        return _without_position(table, memory, committed, ledger, request, branch)
+    _check_ledger(position, memory, ledger)
     if committed is not None and committed.ledger == position.ledger and committed.record > position.record:
         raise TablePositionLower(
             f"the table has {position}, and its history has {committed}: the property "
@@ -162,6 +162,8 @@ def check_layout(table: TableMetadata, partitioning: TablePartitioning, position
     """Raises TableIncompatible for a table that these files cannot be added to. `position`: that of the sink."""
     if table.format_version < 2:
         raise TableIncompatible("the table has format version 1: upgrade it to 2")
+    if table.format_version > 2:
+        raise TableIncompatible(f"the table has format version {table.format_version}, and only 2 is supported")
     check_default_spec(table, partitioning)
     before = partitioning if position is None else position.partitioning
     if before is not partitioning and TablePartitioning.PATH in (before, partitioning):
@@ -243,9 +245,14 @@ def last_committed(table: TableMetadata, sink_id: str, branch: str = MAIN_BRANCH
 
 
 def _without_position(
-    memory: Memory | None, committed: TablePosition | None, ledger: LedgerView, request: Request
+    table: TableMetadata,
+    memory: Memory | None,
+    committed: TablePosition | None,
+    ledger: LedgerView,
+    request: Request,
+    branch: str,
 ) -> int:
-    known = [each for each in (memory, committed) if each is not None]
+    known = [each for each in (committed, _remembered(memory)) if each is not None]
     if not known:
         return _beginning(ledger, request)
     last = max(known, key=lambda each: each.record)
@@ -255,20 +262,40 @@ def _without_position(
             f"{_up_to(last)}. Restore the property; or --accept {Acceptance.POSITION_MISSING} continues after that "
             "record"
         )
-    if last.ledger != ledger.identity:
-        raise _other_ledger(last.ledger, ledger)
+    _check_ledger(last, memory, ledger)
+    _check_memory(table, last, memory, request.accepted, branch)
     return last.record
 
 
-def _check_ledger(position: TablePosition, ledger: LedgerView) -> None:
+def _remembered(memory: Memory | None) -> TablePosition | None:
+    if memory is None:
+        return None
+    return TablePosition(memory.ledger, memory.generation, memory.record, memory.snapshot, branch=memory.branch)
+
+
+def _check_ledger(position: TablePosition, memory: Memory | None, ledger: LedgerView) -> None:
+    """A position beyond the ledger is only that of another registration, which has read more of it, if the memory
+    confirms it."""
     if position.ledger != ledger.identity:
         raise _other_ledger(position.ledger, ledger)
+    is_confirmed = memory is not None and memory.ledger == position.ledger and memory.record >= position.record
+    if position.record > ledger.number and not is_confirmed:
+        raise beyond(position.record, ledger)
     if position.record < ledger.copied_from:
         raise TableNotRegistered(
             f"record {ledger.copied_from:,} of the ledger is an offset reset into a directory of its own, and the "
             f"table has objects up to {position}. Later objects have the same records again. Use another name in "
             "spec.tables: a new table gets the objects of the new generation alone"
         )
+
+
+def beyond(record: int, ledger: LedgerView) -> TableNotRegistered:
+    """The error of a position that is newer than the ledger."""
+    return TableNotRegistered(
+        f"the table has the position {record:,}, and the ledger ends at record {ledger.number:,}: the position was set "
+        "by hand, the ledger was restored to an older state, or another registration runs. Register again: if this "
+        "repeats, restore the position or the ledger, or use another name in spec.tables"
+    )
 
 
 def _other_ledger(found: str, ledger: LedgerView) -> TableNotRegistered:

@@ -14,7 +14,7 @@ from sink_job.s3 import S3Client
 from sink_job.tables.hive_tables.directories import partitions_of
 from sink_job.tables.hive_tables.store import PartitionedTable, PartitionStore
 from sink_job.tables.memory import Memory, StoredMemory
-from sink_job.tables.plan import Request
+from sink_job.tables.plan import Request, beyond
 from sink_job.tables.position import TablePosition
 from sink_job.tables.registration import RegistrationOutcome, TopicTable
 
@@ -70,6 +70,8 @@ class PartitionRegistration:
         is_known = memory is not None and (memory.uuid, memory.ledger) == (table.identity, ledger.identity)
         if memory is None or not is_known or request.from_beginning:
             return ledger.copied_from
+        if memory.record > ledger.number:
+            raise beyond(memory.record, ledger)
         return max(memory.record, ledger.copied_from)
 
     def _position(self, record: int) -> TablePosition:

@@ -121,9 +121,13 @@ def test_a_position_before_records_that_were_copied_again_stops() -> None:
     assert start_after(table({1: None}, 1, at(40)), None, view, BEGIN) == 40
 
 
-def test_a_position_ahead_of_the_ledger_that_was_read_is_no_error() -> None:
-    """Another registration has read more of it."""
-    assert start_after(table({1: None}, 1, at(101)), None, VIEW, NOTHING) == 101
+def test_a_position_beyond_the_ledger_stops_unless_the_memory_confirms_it() -> None:
+    """Another registration may have read more of it."""
+    found = table({1: None}, 1, at(101))
+    for known in (None, memory(100)):
+        with pytest.raises(TableNotRegistered, match="the ledger ends at record 100"):
+            start_after(found, known, VIEW, accepting(*Acceptance))
+    assert start_after(found, memory(101), VIEW, NOTHING) == 101
 
 
 def test_a_position_of_another_ledger_stops() -> None:
@@ -255,6 +259,20 @@ def test_a_missing_position_continues_after_the_higher_of_memory_and_history() -
         assert start_after(found, known, VIEW, accepting(Acceptance.POSITION_MISSING)) == 70
 
 
+def test_an_accepted_missing_position_is_checked_as_one_in_the_table() -> None:
+    missing = accepting(Acceptance.POSITION_MISSING)
+    view = LedgerView("sink", "ledger", 100, (70,), copied_from=70)
+    with pytest.raises(TableNotRegistered, match="Later objects have the same records again"):
+        start_after(table({1: None}, 1), memory(60), view, missing)
+    with pytest.raises(TableNotRegistered, match="the ledger ends at record 100"):
+        start_after(table({1: None}, 1, positions={1: at(101)}), None, VIEW, missing)
+    rolled_back = table({1: None, 2: 1}, 1)
+    with pytest.raises(TableRolledBack):
+        start_after(rolled_back, memory(60, 2), VIEW, missing)
+    both = accepting(Acceptance.POSITION_MISSING, Acceptance.ROLLED_BACK)
+    assert start_after(rolled_back, memory(60, 2), VIEW, both) == 60
+
+
 # -- batches -----------------------------------------------------------------------------------------------------------
 
 
@@ -303,6 +321,12 @@ def test_a_table_with_partition_fields_of_others_is_rejected(
         check_layout(partitioned(accepted), partitioning, None)
     with pytest.raises(TableIncompatible, match="partitioned by a_field, which"):
         check_layout(partitioned(rejected), partitioning, None)
+
+
+def test_a_table_of_a_later_format_version_is_rejected() -> None:
+    found = table({}, None).model_copy(update={"format_version": 3})
+    with pytest.raises(TableIncompatible, match="format version 3"):
+        check_layout(found, TablePartitioning.NONE, None)
 
 
 @pytest.mark.parametrize("before", TablePartitioning)
