@@ -7,7 +7,7 @@ Its copy in the ledger's folder (`sink_job.tables.memory`) only serves to find o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -17,6 +17,8 @@ from sink_job.api.errors import TableNotRegistered
 
 _PREFIX: Final = "s3sink."
 _SUFFIX: Final = ".position"
+_MAX_LENGTH: Final = 4096
+_Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class TablePosition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -27,10 +29,10 @@ class TablePosition(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     ledger: str
-    generation: int
-    record: int
-    snapshot: int
-    sequence: int = 0
+    generation: _Number
+    record: _Number
+    snapshot: _Number
+    sequence: _Number = 0
     branch: str = MAIN_BRANCH
     partitioning: TablePartitioning = TablePartitioning.NONE
 
@@ -55,8 +57,10 @@ def position_in(properties: Mapping[str, str], sink_id: str) -> TablePosition | 
     if text is None:
         return None
     try:
+        if len(text) > _MAX_LENGTH:
+            raise msgspec.DecodeError(f"it has {len(text):,} characters")
         return msgspec.json.decode(text, type=TablePosition)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise TableNotRegistered(
             f"the table property {position_property(sink_id)} is no position ({error}): restore the value that "
             "s3sink register had set"

@@ -18,7 +18,21 @@ def test_each_sink_has_a_property_of_its_own() -> None:
     assert position_in({position_property("one"): as_text(TablePosition("l", 1, 1, 1))}, "other") is None
 
 
-@pytest.mark.parametrize("text", ["", "7", "{}", '{"ledger": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "7",
+        "{}",
+        '{"ledger": 1}',
+        "[" * 4_000,
+        '{"ledger": "' + "x" * 4_096 + '", "generation": 1, "record": 1, "snapshot": 1}',
+        '{"ledger": "l", "generation": 1, "record": -1, "snapshot": 1}',
+        '{"ledger": "l", "generation": 1, "record": 1, "snapshot": 9223372036854775808}',
+        '{"ledger": "\ud800"}',
+    ],
+    ids=range(9),
+)
 def test_a_text_that_no_registration_has_written_stops_it(text: str) -> None:
     with pytest.raises(TableNotRegistered, match=r"s3sink\.a\.position"):
         position_in({"s3sink.a.position": text}, "a")
