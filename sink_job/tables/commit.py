@@ -36,7 +36,7 @@ from pyiceberg.table.update import (
 )
 
 from sink_job.api.enums import TablePartitioning
-from sink_job.api.errors import TransientError
+from sink_job.api.errors import TableIncompatible, TransientError
 from sink_job.tables.append import AppendBySpec
 from sink_job.tables.catalogs import TableCatalog
 from sink_job.tables.position import TablePosition, as_text, position_property
@@ -105,10 +105,13 @@ def commit(catalog: TableCatalog, table: Table, change: TableChange) -> TablePos
     the new position.
 
     Raises CommitRejected, CommitUnknown, ConfigurationError, and TransientError if the files of the snapshot could not
-    be written: nothing was sent then.
+    be written, or TableIncompatible for a property that cannot be read: nothing was sent then.
     """
     transaction, required = _transaction(table, change)
-    producer = AppendBySpec(transaction, table, change.branch)
+    try:
+        producer = AppendBySpec(transaction, table, change.branch)
+    except ValueError as error:
+        raise _unusable(table, error) from error
     position = TablePosition(
         change.ledger,
         change.generation,
@@ -125,6 +128,8 @@ def commit(catalog: TableCatalog, table: Table, change: TableChange) -> TablePos
         updates, heads = producer.produced()
     except OSError as error:
         raise TransientError(f"the metadata of table {'.'.join(table.name())} cannot be written: {error}") from error
+    except ValueError as error:
+        raise _unusable(table, error) from error
     catalog.commit(
         table,
         (*required, *(() if isinstance(table, StagedTable) else heads), *_refs(table, change)),
@@ -144,6 +149,11 @@ def _refs(table: Table, change: TableChange) -> list[AssertRefSnapshotId]:
     others = table.metadata.refs.items() if change.expired else ()
     given = [{"ref": name, "snapshot-id": ref.snapshot_id} for name, ref in others if name != change.branch]
     return [AssertRefSnapshotId.model_validate(each) for each in given]
+
+
+def _unusable(table: Table, error: ValueError) -> TableIncompatible:
+    """PyIceberg raises ValueError for properties of the table that it cannot read."""
+    return TableIncompatible(f"the metadata of table {'.'.join(table.name())} cannot be made: {error}")
 
 
 def _transaction(table: Table, change: TableChange) -> tuple[Transaction, tuple[TableRequirement, ...]]:
