@@ -24,6 +24,7 @@ from sink_job.api.errors import (
     TablePositionMissing,
     TableReplaced,
     TableRolledBack,
+    TransientError,
 )
 from sink_job.ledger.state import ClosedObject
 from sink_job.tables.file_io import SCHEMES
@@ -289,9 +290,10 @@ def _check_ledger(position: TablePosition, memory: Memory | None, ledger: Ledger
         )
 
 
-def beyond(record: int, ledger: LedgerView) -> TableNotRegistered:
-    """The error of a position that is newer than the ledger."""
-    return TableNotRegistered(
+def beyond(record: int, ledger: LedgerView) -> TransientError:
+    """The error of a position that is newer than the ledger as it was read. Another registration may have read more of
+    it, so it is one that is tried again."""
+    return TransientError(
         f"the table has the position {record:,}, and the ledger ends at record {ledger.number:,}: the position was set "
         "by hand, the ledger was restored to an older state, or another registration runs. Register again: if this "
         "repeats, restore the position or the ledger, or use another name in spec.tables"

@@ -26,6 +26,7 @@ from sink_job.api.errors import (
     TablePositionMissing,
     TableReplaced,
     TableRolledBack,
+    TransientError,
 )
 from sink_job.ledger.state import ClosedObject
 from sink_job.tables import plan
@@ -125,7 +126,7 @@ def test_a_position_beyond_the_ledger_stops_unless_the_memory_confirms_it() -> N
     """Another registration may have read more of it."""
     found = table({1: None}, 1, at(101))
     for known in (None, memory(100)):
-        with pytest.raises(TableNotRegistered, match="the ledger ends at record 100"):
+        with pytest.raises(TransientError, match="the ledger ends at record 100"):
             start_after(found, known, VIEW, accepting(*Acceptance))
     assert start_after(found, memory(101), VIEW, NOTHING) == 101
 
@@ -264,7 +265,7 @@ def test_an_accepted_missing_position_is_checked_as_one_in_the_table() -> None:
     view = LedgerView("sink", "ledger", 100, (70,), copied_from=70)
     with pytest.raises(TableNotRegistered, match="Later objects have the same records again"):
         start_after(table({1: None}, 1), memory(60), view, missing)
-    with pytest.raises(TableNotRegistered, match="the ledger ends at record 100"):
+    with pytest.raises(TransientError, match="the ledger ends at record 100"):
         start_after(table({1: None}, 1, positions={1: at(101)}), None, VIEW, missing)
     rolled_back = table({1: None, 2: 1}, 1)
     with pytest.raises(TableRolledBack):

@@ -95,9 +95,9 @@ def test_a_column_that_was_renamed_in_the_table_keeps_its_new_name() -> None:
 def test_an_equal_id_with_another_name_is_rejected_before_the_first_objects() -> None:
     with pytest.raises(TableIncompatible, match="has the name b for its field id 1"):
         union(Schema(field(1, "b")), Schema(field(1, "a")), (), "s3://b/key", named={1})
-    nested_in = [StructType(field(2, name)) for name in ("x", "y")]
+    old, new = (Schema(field(1, "a", StructType(field(2, name)))) for name in ("x", "y"))
     with pytest.raises(TableIncompatible, match="has the name x for its field id 2"):
-        union(*(Schema(field(1, "a", each)) for each in nested_in), (), "s3://b/key", named={1, 2})
+        union(old, new, (), "s3://b/key", named={1, 2})
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,6 @@ def test_a_table_that_does_not_exist_is_created_by_the_user(partitions: Partitio
 
 def test_a_position_beyond_the_ledger_stops(partitions: Partitions) -> None:
     partitions.register(3)
-    with pytest.raises(TableNotRegistered, match="the ledger ends at record 2"):
+    with pytest.raises(TransientError, match="the ledger ends at record 2"):
         partitions.register(2)
     assert partitions.register(2, Request(from_beginning=True)).partitions == 2
