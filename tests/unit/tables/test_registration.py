@@ -436,3 +436,12 @@ def test_a_table_in_the_folder_of_a_ledger_in_another_bucket_is_rejected(
     monkeypatch.setattr(table_sink.s3, "url_of", lambda key: f"s3://lake/{key}")
     table_sink.iceberg.create_namespace("lake", {"location": f"s3://lake/{table_sink.root}lake"})
     assert isinstance(error_of(table_sink.register), TableIncompatible)
+
+
+def test_a_property_that_pyiceberg_cannot_read_is_named(twice_registered: TableSink) -> None:
+    with twice_registered.table().transaction() as transaction:
+        transaction.set_properties({"commit.manifest.min-count-to-merge": "many"})
+    twice_registered.write(90)
+    error = error_of(twice_registered.register)
+    assert isinstance(error, TableIncompatible)
+    assert "commit.manifest.min-count-to-merge" in str(error)
