@@ -18,7 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType, PrimitiveType
 
-from sink_job.api.errors import TableNotRegistered
+from sink_job.api.errors import TableIncompatible, TableNotRegistered
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import NotFound, S3Client
 from sink_job.tables.parquet_schema import ParquetColumns, columns_of
@@ -128,7 +128,11 @@ class FooterReader:
             if each.schema.equals(metadata.schema):
                 return each
         columns = columns_of(metadata, where)
-        found = _KnownColumns(metadata.schema, columns, compute_statistics_plan(columns.schema, self._properties))
+        try:
+            plan = compute_statistics_plan(columns.schema, self._properties)
+        except ValueError as error:
+            raise TableIncompatible(f"the table has a property that cannot be read: {error}") from error
+        found = _KnownColumns(metadata.schema, columns, plan)
         self._known.setdefault(key, []).append(found)
         return found
 

@@ -438,10 +438,19 @@ def test_a_table_in_the_folder_of_a_ledger_in_another_bucket_is_rejected(
     assert isinstance(error_of(table_sink.register), TableIncompatible)
 
 
-def test_a_property_that_pyiceberg_cannot_read_is_named(twice_registered: TableSink) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("commit.manifest.min-count-to-merge", "many", "commit.manifest.min-count-to-merge"),
+        ("write.metadata.metrics.default", "garbage", "Unsupported metrics mode: garbage"),
+    ],
+)
+def test_a_property_that_pyiceberg_cannot_read_is_named(
+    twice_registered: TableSink, name: str, value: str, text: str
+) -> None:
     with twice_registered.table().transaction() as transaction:
-        transaction.set_properties({"commit.manifest.min-count-to-merge": "many"})
+        transaction.set_properties({name: value})
     twice_registered.write(90)
     error = error_of(twice_registered.register)
     assert isinstance(error, TableIncompatible)
-    assert "commit.manifest.min-count-to-merge" in str(error)
+    assert text in str(error)
