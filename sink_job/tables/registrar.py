@@ -55,13 +55,14 @@ class _Stopped(Exception):
 class _Schedule:
     """The registrations of one entry of `spec.tables`. `next_ms`: the earliest time of the next one. `counted`: what
     the driver had published when the last one without an error began; None before. `failure`: an error before the names
-    of tables are known. `lags`: by topic."""
+    of tables are known. `first`: the topic with which the next one begins. `lags`: by topic."""
 
     spec: TableSpec
     next_ms: int = 0
     counted: Mapping[str, int] | None = None
     failure: TableLag | None = None
     catalog: AnyCatalog | None = None
+    first: str = ""
     lags: dict[str, TableLag] = field(default_factory=dict)
 
     def is_due(self, published: Mapping[str, int], now: int) -> bool:
@@ -70,6 +71,17 @@ class _Schedule:
     def reports(self, published: Mapping[str, int], now: int) -> list[TableReport]:
         found = [*self.lags.values(), *([] if self.failure is None else [self.failure])]
         return [each.report(published.get(each.topic, 0), now) for each in found]
+
+
+def _from(first: str, names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The topics and their tables, from `first` on: one that always fails does not keep the others from their turn."""
+    ordered = sorted(names.items())
+    return [each for each in ordered if each[0] >= first] + [each for each in ordered if each[0] < first]
+
+
+def _after(topic: str, names: Mapping[str, str]) -> str:
+    """The topic after `topic`, the first one after the last."""
+    return min((each for each in names if each > topic), default="")
 
 
 class Registrar:
@@ -118,11 +130,22 @@ class Registrar:
         self._stop.clear()
         for each in self._schedules:
             each.next_ms = 0
-        self.poll()
+        self._poll_safely()
 
     def _run(self) -> None:
         while not self._stop.wait(self._tick_s):
+            self._poll_safely()
+
+    def _poll_safely(self) -> None:
+        """Polls. What a table or a catalog makes go wrong never ends the thread, and is in the report."""
+        try:
             self.poll()
+        except BaseException as error:
+            for each in self._schedules:
+                self._later(each)
+                self._failed_before(each, error)
+            found = [each.failure.report(0, self._clock()) for each in self._schedules if each.failure is not None]
+            self._progress.tables(shown(found), sums(found))
 
     def poll(self) -> None:
         """Registers the tables that are due, and reports all."""
@@ -169,7 +192,7 @@ class Registrar:
         """Registers the tables of an entry with new objects; returns whether all have all of them."""
         names = table_names(schedule.spec.name, tables.objects)
         failed: list[Exception] = []
-        for topic, name in names.items():
+        for topic, name in _from(schedule.first, names):
             lag, count = schedule.lags.setdefault(topic, TableLag(name, topic)), published.get(topic, 0)
             if lag.is_current(count):
                 continue
@@ -178,10 +201,11 @@ class Registrar:
                 error: Exception | None = failed[-1]
             else:
                 error = self._register_table(schedule, tables, lag, count)
+                schedule.first = topic if error is None else _after(topic, names)
             if error is not None:
                 failed.append(error)
-                lag.read(count, self._missing(tables, lag), self._clock())
                 self._failed(lag, error)
+                lag.read(count, self._missing(tables, lag), self._clock())
         return not failed
 
     def _register_table(
@@ -226,13 +250,13 @@ class Registrar:
         if outcome.objects:
             _log.info("table %s: added %d objects with %d records", lag.table, outcome.objects, outcome.records)
 
-    def _failed_before(self, schedule: _Schedule, error: Exception) -> None:
+    def _failed_before(self, schedule: _Schedule, error: BaseException) -> None:
         """An error before the tables of an entry are known: all of them may lack objects."""
         if schedule.failure is None:
             schedule.failure = TableLag(schedule.spec.name, "", since=self._clock())
         self._failed(schedule.failure, error)
 
-    def _failed(self, lag: TableLag, error: Exception) -> None:
+    def _failed(self, lag: TableLag, error: BaseException) -> None:
         failure = Failure.of(error)
         if lag.failed(failure.reason, self._redact(failure.message)) and not self._stop.is_set():
             trace = None if isinstance(error, SinkError) else error

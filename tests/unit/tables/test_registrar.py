@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -275,3 +276,44 @@ def wait_until(holds: Any) -> None:
             return
         threading.Event().wait(0.01)
     raise AssertionError("it did not hold within 30 s")
+
+
+@pytest.mark.parametrize("kind", [SystemExit, RecursionError, KeyboardInterrupt])
+def test_nothing_that_a_catalog_raises_ends_the_thread(
+    driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    def fails(*_: object) -> None:
+        raise kind
+
+    driver.write(10)
+    with driver.registrar(tick_s=0.01) as registrar:
+        with monkeypatch.context() as patch:
+            patch.setattr(IcebergCatalog, "load", fails)
+            wait_until(lambda: driver.progress.sums is not None and driver.progress.sums.failing == 1)
+        registrar.finish()
+    assert driver.rows() == 1
+
+
+def test_a_table_that_cannot_be_loaded_does_not_keep_the_next_one_from_its_turn(
+    driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, load = sink_tables.read_tables, IcebergCatalog.load
+
+    def more(*given: Any) -> Any:
+        found = read(*given)
+        return replace(found, objects={"aaa": found.objects["log"], **found.objects})
+
+    def one(catalog: IcebergCatalog, name: str) -> Any:
+        if name == "lake.aaa":
+            raise TransientError("the metadata of lake.aaa is missing")
+        return load(catalog, name)
+
+    driver.write(20)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "read_tables", more)
+        patch.setattr(IcebergCatalog, "load", one)
+        registrar = driver.registrar()
+        for _ in range(2):
+            driver.now += 5 * MINUTE
+            registrar.poll()
+    assert driver.rows() == 2
