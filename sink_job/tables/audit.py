@@ -1,11 +1,12 @@
 """Compares the files of a table with the ledger: `s3sink verify --table`. Pure.
 
 Files outside of the sink's prefixes are those of a compaction or of another writer. They may hold records of objects
-that are not in the table any more, so a missing object is no finding then.
+that are not in the table any more, so a missing object is no finding if they have as many records.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,11 @@ class TableAudit:
     findings: Sequence[TableFinding]
 
 
+def canonical(path: str) -> str:
+    """The path of a file as this sink writes it: readers take s3a, s3n and further slashes behind the bucket alike."""
+    return re.sub(r"^s3[an]?://([^/]+)/+", r"s3://\1/", path)
+
+
 def audit_table(
     files: Iterable[TableFile],
     objects: Mapping[str, ClosedObject],
@@ -89,7 +95,9 @@ def audit_table(
     counts = Counter(file.path for file in all_files)
     known = [file for file in all_files if file.path in objects]
     others = [file for file in all_files if file.path not in objects and not file.path.startswith(tuple(own))]
-    expected = {path: o for path, o in objects.items() if copied_from < o.acknowledged <= position.record}
+    after = copied_from if position.record > copied_from else 0  # a table of the generation before has its objects
+    expected = {path: o for path, o in objects.items() if after < o.acknowledged <= position.record}
+    missing = {path: o for path, o in expected.items() if path not in counts}
     findings = [
         *_of_table(is_rolled_back=is_rolled_back),
         *_of_files(all_files, objects, tuple(own)),
@@ -97,8 +105,8 @@ def audit_table(
         *_partitions(known, objects, texts),
         *_ahead(known, objects, position),
     ]
-    if not others:
-        findings += [_missing(path, o) for path, o in expected.items() if path not in counts]
+    if sum(o.offsets.count for o in missing.values()) > sum(file.records for file in others):
+        findings += [_missing(path, o) for path, o in missing.items()]
     return TableAudit(
         objects=len({file.path for file in known}),
         records=sum(file.records for file in all_files),

@@ -11,7 +11,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableNotRegistered
 from sink_job.ledger.state import ClosedObject
-from sink_job.tables.audit import PathTexts, TableAudit, TableFile, audit_table
+from sink_job.tables.audit import PathTexts, TableAudit, TableFile, audit_table, canonical
 from sink_job.tables.catalogs import TableCatalog
 from sink_job.tables.partitions.object_partitions import Partitioner
 from sink_job.tables.partitions.partition_audit import PartitionReader
@@ -81,4 +81,5 @@ def _files(table: Table, branch: str, partitions: PartitionReader) -> Iterator[T
                 )
             found = partitions.read(file)
             texts = tuple(found.texts.items())
-            yield TableFile(file.file_path, file.record_count, file.file_size_in_bytes, texts, found.problem)
+            path = canonical(file.file_path)
+            yield TableFile(path, file.record_count, file.file_size_in_bytes, texts, found.problem)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sink_job.tables.audit import TableAudit, TableFile, TableFindingKind, audit_table
+from sink_job.tables.audit import TableAudit, TableFile, TableFindingKind, audit_table, canonical
 from sink_job.tables.position import TablePosition
 from tests.unit.tables.parquet_objects import listed
 
@@ -66,6 +66,16 @@ def test_files_of_a_compaction_may_have_the_records_of_missing_objects() -> None
     assert (found(result), result.others, result.records) == ([], 1, 150)
 
 
+def test_missing_objects_with_more_records_than_all_other_files_are_found() -> None:
+    result = audit([FILES[0], TableFile("s3://lake/t/data/1", 1, 7)])
+    assert found(result) == [("TableObjectMissing", f"{n}") for n in range(2, 6)]
+
+
+def test_a_table_of_the_generation_before_an_offset_reset_has_its_objects() -> None:
+    assert found(audit(FILES[:3], record=3, copied_from=4)) == []
+    assert found(audit(FILES[1:3], record=3, copied_from=4)) == [("TableObjectMissing", "1")]
+
+
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
@@ -81,3 +91,8 @@ def test_a_partition_that_is_not_that_of_the_path_or_the_rows_is_found(file: Tab
     result = audit_table([file], OBJECTS, position, 0, OWN, texts=lambda o: {"k": "x"})
     assert [each.message.partition(" of its rows: ")[2] for each in result.findings] == expected
     assert {each.kind for each in result.findings} <= {TableFindingKind.PARTITION_WRONG}
+
+
+@pytest.mark.parametrize("path", ["s3://b/k/x", "s3a://b/k/x", "s3n://b/k/x", "s3://b//k/x", "s3a://b///k/x"])
+def test_paths_that_readers_take_alike_are_one_file(path: str) -> None:
+    assert canonical(path) == "s3://b/k/x"
