@@ -32,8 +32,8 @@ from sink_job.api.errors import AccessDenied, ConfigurationError, SinkError, Tra
 from sink_job.api.sections.tables_section import CatalogSpec
 from sink_job.tables.catalog.access import SECTION, CatalogAccess
 from sink_job.tables.catalog.rest import SinkRestCatalog
+from sink_job.tables.catalog.untrusted import delete_all, old_metadata_files
 from sink_job.tables.file_io import ClientOf, SinkFileIO, file_properties
-from sink_job.tables.untrusted import delete_all, old_metadata_files
 
 CATALOG_NAME: Final = "default"
 """The name of a catalog in a SQL database, which other clients have to use, too."""

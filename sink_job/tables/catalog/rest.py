@@ -18,7 +18,7 @@ from requests.adapters import HTTPAdapter
 
 from sink_job.tables.catalog.access import CatalogAccess
 from sink_job.tables.catalog.login import CatalogLogin
-from sink_job.tables.untrusted import server_properties
+from sink_job.tables.catalog.untrusted import server_properties
 
 _WITHOUT_LOGIN: Final = {"type": "noop"}
 

@@ -11,9 +11,9 @@ from pyiceberg.table.snapshots import MetadataLogEntry
 
 from sink_job.api.errors import ConfigurationError, TableIncompatible, TableNotRegistered
 from sink_job.tables import file_io
+from sink_job.tables.catalog.untrusted import old_metadata_files, server_properties
 from sink_job.tables.catalogs import CommitUnknown
 from sink_job.tables.plan import Request
-from sink_job.tables.untrusted import old_metadata_files, server_properties
 from tests.support.table_sink import TableSink
 
 OWN = {"uri": "https://catalog.example.com", "auth": "own", "py-io-impl": "own"}
