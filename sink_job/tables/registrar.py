@@ -144,8 +144,8 @@ class Registrar:
             for each in self._schedules:
                 self._later(each)
                 self._failed_before(each, error)
-            found = [each.failure.report(0, self._clock()) for each in self._schedules if each.failure is not None]
-            self._progress.tables(shown(found), sums(found))
+            now = self._clock()
+            self._report([each.failure.report(0, now) for each in self._schedules if each.failure is not None])
 
     def poll(self) -> None:
         """Registers the tables that are due, and reports all."""
@@ -156,7 +156,9 @@ class Registrar:
         due = [each for each in self._schedules if each.is_due(published, self._clock())]
         if due:
             self._register(due, published)
-        found = [report for each in self._schedules for report in each.reports(published, self._clock())]
+        self._report([report for each in self._schedules for report in each.reports(published, self._clock())])
+
+    def _report(self, found: list[TableReport]) -> None:
         self._progress.tables(shown(found), sums(found))
 
     def _observe(self, published: Mapping[str, int]) -> None:

@@ -13,6 +13,7 @@ from botocore.parsers import ResponseParserError
 
 from sink_job.api.errors import AccessDenied, ClockSkew, ConfigurationError, InvalidCredentials
 from sink_job.registry.failures import SCHEMA_NOT_FOUND, Reaction, RegistryFailure
+from sink_job.s3.access.aws_clients import DENIALS, INVALID_KEYS
 from sink_job.s3.proxy import PROXY_LOGIN, REJECTED, proxy_failure
 
 _DENIED: Final = (
@@ -50,21 +51,7 @@ _TRANSIENT: Final = frozenset(
         "ExpiredTokenException",
     )
 )
-_DENIALS: Final = frozenset(("AccessDeniedException", "AccessDenied", "NotAuthorized", "OptInRequired"))
-_INVALID: Final = frozenset(
-    (
-        "UnrecognizedClientException",
-        "InvalidClientTokenId",
-        "InvalidSignatureException",
-        "SignatureDoesNotMatch",
-        "IncompleteSignature",
-        "IncompleteSignatureException",
-        "MissingAuthenticationToken",
-        "MissingAuthenticationTokenException",
-        "InvalidIdentityToken",
-        "IDPRejectedClaim",
-    )
-)
+_INVALID: Final = INVALID_KEYS | {"IncompleteSignatureException", "IDPRejectedClaim"}
 _SKEWS: Final = ("Signature expired", "Signature not yet current")
 
 
@@ -96,7 +83,7 @@ def _answered(error: boto.ClientError) -> RegistryFailure:
         return _configuration(f"{_CLOCK} ({text})", ClockSkew)
     if code in _INVALID:
         return _configuration(f"{_KEYS} ({text})", InvalidCredentials)
-    if code in _DENIALS or status == 403:
+    if code in DENIALS or status == 403:
         return _configuration(f"{_DENIED} ({text})", AccessDenied)
     return _configuration(f"{_ENDPOINT} ({text})")
 

@@ -20,6 +20,22 @@ from sink_job.s3.session import aws_endpoint, use_provider
 
 _MAX_CONNECTIONS: Final = 10
 
+DENIALS: Final = frozenset(("AccessDeniedException", "AccessDenied", "NotAuthorized", "OptInRequired"))
+"""The codes of errors with which AWS rejects a request for its identity."""
+INVALID_KEYS: Final = frozenset(
+    (
+        "UnrecognizedClientException",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "SignatureDoesNotMatch",
+        "IncompleteSignature",
+        "MissingAuthenticationToken",
+        "MissingAuthenticationTokenException",
+        "InvalidIdentityToken",
+    )
+)
+"""Those with which AWS does not accept the credentials of a request."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AwsAccess:

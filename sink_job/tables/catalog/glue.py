@@ -15,22 +15,9 @@ from pyiceberg.catalog.glue import GlueCatalog
 
 from sink_job.api.errors import AccessDenied, ConfigurationError, InvalidCredentials, SinkError, TransientError
 from sink_job.api.sections.tables_section import CatalogSpec
-from sink_job.s3.access.aws_clients import AwsAccess, aws_client
+from sink_job.s3.access.aws_clients import DENIALS, INVALID_KEYS, AwsAccess, aws_client
 from sink_job.tables.catalog.access import SECTION, CatalogAccess
 
-_DENIALS: Final = frozenset(("AccessDeniedException", "AccessDenied", "NotAuthorized", "OptInRequired"))
-_INVALID: Final = frozenset(
-    (
-        "UnrecognizedClientException",
-        "InvalidClientTokenId",
-        "InvalidSignatureException",
-        "SignatureDoesNotMatch",
-        "IncompleteSignature",
-        "MissingAuthenticationToken",
-        "MissingAuthenticationTokenException",
-        "InvalidIdentityToken",
-    )
-)
 _NEEDS: Final = (
     "the driver's identity needs glue:GetTable, UpdateTable, CreateTable, GetDatabase and CreateDatabase, and "
     f"sts:AssumeRole for {SECTION}.assumeRole"
@@ -77,9 +64,9 @@ def aws_error(error: Exception, needs: str = _NEEDS) -> SinkError | None:
         answer = error.response.get("Error", {})
         code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
         text = f"{error.operation_name}: {code}: {message}"
-        if code in _DENIALS:
+        if code in DENIALS:
             return AccessDenied(f"{needs} ({text})")
-        return InvalidCredentials(f"{_KEYS} ({text})") if code in _INVALID else TransientError(text)
+        return InvalidCredentials(f"{_KEYS} ({text})") if code in INVALID_KEYS else TransientError(text)
     if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError):
         return InvalidCredentials(_NO_KEYS)
     if isinstance(error, boto.SSLError) and "certificate verify failed" in str(error):
