@@ -253,7 +253,9 @@ class Registrar:
             _log.info("table %s: added %d objects with %d records", lag.table, outcome.objects, outcome.records)
 
     def _failed_before(self, schedule: _Schedule, error: BaseException) -> None:
-        """An error before the tables of an entry are known: all of them may lack objects."""
+        """An error before the tables of an entry are known: all of them may lack objects. The next registration is due
+        also if nothing is new: it ends the error."""
+        schedule.counted = None
         if schedule.failure is None:
             schedule.failure = TableLag(schedule.spec.name, "", since=self._clock())
         self._failed(schedule.failure, error)

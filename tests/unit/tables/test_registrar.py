@@ -317,3 +317,21 @@ def test_a_table_that_cannot_be_loaded_does_not_keep_the_next_one_from_its_turn(
             driver.now += 5 * MINUTE
             registrar.poll()
     assert driver.rows() == 2
+
+
+def test_an_error_beside_the_registrations_is_reported_until_the_next_one(
+    driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("why")
+
+    driver.write(10)
+    registrar = driver.registrar()
+    registrar.poll()
+    with monkeypatch.context() as patch:
+        patch.setattr(registrar, "_observe", fails)
+        registrar._poll_safely()
+    assert (driver.progress.only.table, driver.progress.only.reason) == ("lake.{topic}", "InternalError")
+    driver.now += 5 * MINUTE
+    registrar._poll_safely()
+    assert (driver.progress.only.table, driver.progress.only.reason) == ("lake.log", None)
