@@ -42,6 +42,8 @@ _UNITS: Final[dict[str | None, int]] = {
 }
 """The milliseconds of one unit of a time."""
 
+_LOGICAL: Final = frozenset((logical_types.DECIMAL, *_UNITS))
+
 Simple = bool | int | float | str
 
 
@@ -83,7 +85,11 @@ class CastFields:
 
 
 class CastValue:
-    """Changes the type of the whole value. A tombstone stays one."""
+    """Changes the type of the whole value. A tombstone stays one.
+
+    A value of a logical type is rejected: Kafka's class changes its type and keeps the name of its schema, which no
+    converter of Kafka Connect accepts.
+    """
 
     def __init__(self, kind: CastType) -> None:
         self._cast = cast_to(kind)
@@ -96,6 +102,11 @@ class CastValue:
     def typed(self, given: TypedValue, origin: RecordOrigin) -> TypedValue:
         if given.value is None:
             return given
+        if given.schema.name in _LOGICAL:
+            what = f"the value has the type {given.schema.name}"
+            raise InvalidValue(
+                f"{what}, which Cast of the whole value keeps as its name: cast a field, or use Timestamp"
+            )
         value = _cast_typed(given.schema, given.value, self._cast, "the value")
         return TypedValue(self._schema(given.schema), value)
 

@@ -28,7 +28,7 @@ from tests.support.connect_transforms import KAFKA, ConnectRecord, ConnectStep, 
 
 pytestmark = [pytest.mark.data, pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK, only a JRE")]
 
-SEED = int(os.environ.get("S3SINK_SEED") or random.SystemRandom().randrange(1 << 32))
+SEED = int(os.environ.get("S3SINK_SEED", "1"))
 TP = TopicPartition("t", 3)
 NAMES = ("a", "b", "c", "a.b", "ä", "x y")
 KINDS = (
@@ -93,6 +93,21 @@ def test_transforms_of_random_avro_values_equal_kafkas(kafka: ConnectTransforms)
         decoded = TransformList(specs_of(steps), ConverterType.AVRO, avro.converter)
         found = answers(decoded.apply(batch_of(records, values), TP), as_envelope)
         check(expected, found, steps, records, f"run {number} of seed {SEED}", schemas=True)
+
+
+@pytest.mark.parametrize("spec", ["boolean", "int8", "int32", "int64", "float32", "float64", "string"])
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [("int32", "Date", 3), ("int32", "Time", 0), ("int64", "Timestamp", 86_400_000), ("bytes", "Decimal", "AQ==")],
+)
+def test_a_cast_of_a_whole_value_of_a_logical_type_is_an_error_as_with_kafka(
+    kafka: ConnectTransforms, kind: str, name: str, value: object, spec: str
+) -> None:
+    schema = {"type": kind, "name": f"org.apache.kafka.connect.data.{name}", "version": 1, "optional": True}
+    schema |= {"parameters": {"scale": "0"}} if name == "Decimal" else {}
+    values = [json.dumps({"schema": schema, "payload": each}) for each in (value, None)]
+    records = [ConnectRecord(each, offset=offset) for offset, each in enumerate(values)]
+    compare(kafka, [ConnectStep("Cast$Value", {"spec": spec})], records, spec, schemas=True)
 
 
 @pytest.mark.parametrize("mode", ["drop", "tombstone", "rewrite", "rewrite-with-tombstone", "default"])
@@ -163,7 +178,8 @@ def check(
 
 def _is_known_difference(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """docs/semantics.md, section 18: times beyond years with four digits, numbers with a sign in texts of times,
-    numbers of Cast and Insert with less than 64 bits as times, and decimals that Mask replaces before a Cast."""
+    numbers of Cast and Insert with less than 64 bits as times, decimals that Mask replaces before a Cast, and times and
+    decimals that a Cast changes before a Filter leaves them out."""
     if re.search(r"does not support class java\.lang\.(Byte|Short|Integer) objects", one.get("error", "")):
         return True
     known = (
@@ -174,6 +190,7 @@ def _is_known_difference(one: dict[str, Any], other: dict[str, Any]) -> bool:
         "year is not between",
         "the text has no number",
         "the text has no zone",
+        "keeps as its name",
     )
     return "error" not in one and any(each in other.get("error", "") for each in known)
 
