@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.data, pytest.mark.skipif(shutil.which("javac") is None
 
 SEED = int(os.environ.get("S3SINK_SEED", "1"))
 TP = TopicPartition("t", 3)
+_NUMBER = re.compile(r"-?\d+\.\d+(E-?\d+)?")
 NAMES = ("a", "b", "c", "a.b", "ä", "x y")
 KINDS = (
     *("InsertField", "ReplaceField", "MaskField", "Cast", "Flatten", "ExtractField", "HoistField", "Filter"),
@@ -231,9 +232,9 @@ def _typed(value: object, *, single: bool) -> object:
         return {name: _typed(each, single=single) for name, each in value.items()}
     if isinstance(value, list):
         return [_typed(each, single=single) for each in value]
-    if single and isinstance(value, float):
+    if single and (isinstance(value, float) or (isinstance(value, str) and _NUMBER.fullmatch(value))):
         with np.errstate(over="ignore"):
-            return float, float(np.float32(value))
+            return type(value), float(np.float32(value))
     return type(value), value
 
 
