@@ -203,14 +203,20 @@ class PodSink:
         return self.kube.items("Pod", labels=labels)
 
     def wait(self, is_so: Callable[[Json], Any], what: str, *, seconds: float = _SECONDS) -> Json:
-        """The sink as soon as it `is_so`; the error contains its status, its pod and its log."""
+        """The sink as soon as it `is_so`; the error contains its pod, its log, its status, and how drivers ended."""
         try:
             return self.kube.wait("S3Sink", self.name, is_so, seconds=seconds, what=what)
         except ServerFailedError as error:
             pod = self.kube.find("Pod", self.driver_name) or {}
             log = self.site.kubectl("logs", "--namespace", self.namespace, self.driver_name, "--tail=30")
-            status = json.dumps(self.sink.get("status", {}), indent=1)
-            raise AssertionError(f"{error}\n{status}\n{json.dumps(pod.get('status'), indent=1)}\n{log}") from error
+            status = self.sink.get("status", {})
+            parts = [
+                json.dumps(pod.get("status")),
+                log,
+                json.dumps(status),
+                json.dumps(status.get("attempts"), indent=1),
+            ]
+            raise AssertionError("\n".join([str(error), *parts, str(error)])) from error
 
     def wait_ready(self) -> Json:
         return self.wait(is_ready, "Ready")
