@@ -45,6 +45,11 @@ ATTEMPTS: Final = 6
 """Number of commits without an effect in a row after which a registration ends."""
 READERS: Final = 16
 """Number of concurrent reads of footers."""
+LARGE: Final = 1_000
+"""Number of objects of a commit after which its memory is released. A collection visits all objects of the process and
+keeps its other threads from running, so it is left out after smaller ones."""
+LARGE_STATISTICS: Final = 20_000
+"""The same for the number of statistics of columns."""
 
 _log = logging.getLogger(__name__)
 
@@ -146,9 +151,11 @@ class Registration:
             self._memory.write(_memory(loaded, position, (0, 0), self._target.branch))
             request = replace(request, accepted=frozenset())  # what was accepted is in the table now
             outcome = replace(self._added(outcome, prepared, created=table is None), position=position)
-            del prepared, batch, loaded, table  # they are large, and the next ones are made beside them
-            gc.collect()
-            release_free_memory()
+            is_large = _is_large(prepared)
+            del prepared, batch, loaded, table  # the next ones are made beside them
+            if is_large:
+                gc.collect()
+                release_free_memory()
             if position.record >= self._target.ledger.number:
                 return outcome
 
@@ -272,6 +279,11 @@ class Registration:
             columns=(*outcome.columns, *prepared.added),
             without_partition=Counter(outcome.without_partition) + _without(prepared.partitions),
         )
+
+
+def _is_large(prepared: _Prepared) -> bool:
+    statistics = sum(len(each.columns.leaves) for each in prepared.footers)
+    return len(prepared.footers) >= LARGE or statistics >= LARGE_STATISTICS
 
 
 def _log_without(table: str, footers: Sequence[ObjectFooter], partitions: Sequence[ObjectPartition]) -> None:

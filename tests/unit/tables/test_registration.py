@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from threading import Barrier, Thread
 
@@ -20,6 +22,7 @@ from sink_job.api.errors import (
     TableRolledBack,
     TransientError,
 )
+from sink_job.tables import registration
 from sink_job.tables.catalogs import CommitUnknown
 from sink_job.tables.plan import Acceptance, Request
 from sink_job.tables.position import as_text, position_in, position_property
@@ -123,6 +126,38 @@ def test_a_missing_object_stops_the_registration_with_its_key(table_sink: TableS
     assert isinstance(error, TableNotRegistered)
     assert f"s3://archive/{key} does not exist any more" in str(error)
     assert table_sink.catalog.load(NAME) is None
+
+
+@contextmanager
+def counted_collections() -> Iterator[list[str]]:
+    """Gets an element for each collection of all objects, none of which Python starts by itself."""
+    found: list[str] = []
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            found.append(phase)
+
+    gc.disable()
+    gc.callbacks.append(count)
+    try:
+        yield found
+    finally:
+        gc.callbacks.remove(count)
+        gc.enable()
+
+
+@pytest.mark.parametrize(("limit", "collections"), [({}, 0), ({"LARGE": 2}, 1), ({"LARGE_STATISTICS": 6}, 1)], ids=str)
+def test_memory_is_released_after_large_commits_alone(
+    table_sink: TableSink, monkeypatch: pytest.MonkeyPatch, limit: dict[str, int], collections: int
+) -> None:
+    """The first commit has two objects with three columns, the second one has one."""
+    for name, value in limit.items():
+        monkeypatch.setattr(registration, name, value)
+    table_sink.write(20)
+    table_sink.write(30)
+    with counted_collections() as found:
+        assert table_sink.register(limit=1).commits == 2
+    assert len(found) == collections
 
 
 # -- kills and lost replies ------------------------------------------------------------------------------------------
