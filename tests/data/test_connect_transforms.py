@@ -50,7 +50,7 @@ def test_transforms_of_random_records_equal_kafkas(kafka: ConnectTransforms) -> 
     print(f"repeat with S3SINK_SEED={SEED}")
     rng = random.Random(SEED)
     for number in range(int(os.environ.get("S3SINK_RUNS") or 250)):
-        steps = [_step(rng) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+        steps = _steps(rng)
         records = [_record(rng, offset) for offset in range(30)]
         compare(kafka, steps, records, f"run {number} of seed {SEED}")
 
@@ -66,7 +66,7 @@ def test_conversions_of_random_records_equal_kafkas(kafka: ConnectTransforms, na
 def test_transforms_of_random_records_with_schemas_equal_kafkas(kafka: ConnectTransforms) -> None:
     rng = random.Random(SEED)
     for number in range(int(os.environ.get("S3SINK_RUNS") or 250)):
-        steps = [_with_schema(rng, _step(rng)) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+        steps = [_with_schema(rng, each) for each in _steps(rng)]
         schemas = [typed_values.random_schema(rng, optional=rng.random() < 0.2) for _ in range(3)]
         records = [typed_values.random_record(rng, offset, schemas) for offset in range(20)]
         compare(kafka, steps, records, f"run {number} of seed {SEED}", schemas=True)
@@ -84,7 +84,7 @@ def test_conversions_of_random_records_with_schemas_equal_kafkas(kafka: ConnectT
 def test_transforms_of_random_avro_values_equal_kafkas(kafka: ConnectTransforms) -> None:
     rng = random.Random(SEED)
     for number in range(int(os.environ.get("S3SINK_RUNS") or 250)):
-        steps = [_with_schema(rng, _step(rng)) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+        steps = [_with_schema(rng, each) for each in _steps(rng)]
         schemas = [typed_values.random_schema(rng, names=typed_values.ASCII_NAMES) for _ in range(3)]
         given = [typed_values.random_record(rng, offset, schemas) for offset in range(20)]
         avro = AvroRecords()
@@ -321,6 +321,13 @@ def _scalar(rng: random.Random) -> object:
             rng.choice(TIMES),
         ]
     )
+
+
+def _steps(rng: random.Random) -> list[ConnectStep]:
+    """One to three steps, of which one renames: two would give a name twice, where Kafka's class has no order."""
+    steps = [_step(rng) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+    renaming = [each for each in steps if "renames" in each.settings]
+    return [each for each in steps if each not in renaming[1:]]
 
 
 def _step(rng: random.Random) -> ConnectStep:
