@@ -202,7 +202,8 @@ class NodeCluster(ControlPlane):
         resolver = folder / "resolv.conf"
         resolver.write_text("")
         tls = self._authority.server(NODE, self.namespaces.addresses.node)
-        disk = {"nodefs.available": "1%", "imagefs.available": "1%", "nodefs.inodesFree": "1%"}
+        # The kubelet counts the page cache of other programs as used memory, and would evict pods because of it.
+        signals = [f"{of}.{what}" for of in ("nodefs", "imagefs") for what in ("available", "inodesFree")]
         config: Json = {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
@@ -230,7 +231,7 @@ class NodeCluster(ControlPlane):
             # Images are the cache's: never thrown away, whatever the disk holds.
             "imageGCHighThresholdPercent": 100,
             "imageGCLowThresholdPercent": 99,
-            "evictionHard": {"memory.available": "100Mi", **disk},
+            "evictionHard": dict.fromkeys(["memory.available", *signals], "0%"),
             "nodeStatusUpdateFrequency": "5s",
             "syncFrequency": "5s",  # how soon a changed ConfigMap reaches a pod
             "serializeImagePulls": False,

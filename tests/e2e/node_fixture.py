@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -174,8 +175,8 @@ class PodSink:
     def produce(self, count: int, *, value_bytes: int = 100, partitions: int | None = None) -> None:
         """`count` more records for each partition, or for the first `partitions`."""
         written = partitions or self.partitions
-        for partition in range(written):
-            self.site.topics.produce(self.topic, self._records(partition, count, value_bytes))
+        every = (self._records(partition, count, value_bytes) for partition in range(written))
+        self.site.topics.produce(self.topic, itertools.chain.from_iterable(every))
         self.produced += count * written
 
     def _records(self, partition: int, count: int, value_bytes: int) -> Iterable[Record]:
