@@ -19,7 +19,9 @@ from sink_job.tables.audit import TableAudit
 from sink_job.tables.plan import LedgerView, Request
 from sink_job.tables.registration import Registration, TopicTable
 from tests.support.lake import LakeFixture, expected
+from tests.support.placed_log import REGIONS, PlacedLog
 from tests.support.sink_fixture import SinkFixture
+from tests.support.version_log import UNUSUAL_NAMES, VersionLog
 from tests.unit.codecs.typed_cases import CASES
 from tests.unit.codecs.typed_objects import AvroColumns, object_of
 from tests.unit.tables.parquet_objects import listed
@@ -29,6 +31,7 @@ pytestmark = pytest.mark.data
 TYPED = AvroColumns([each for each in CASES if not each.name.endswith(("millis", "nanos", "time_micros"))])
 """Columns of all types that tables have and that Spark can read."""
 TIMES = AvroColumns([each for each in CASES if each.name in ("int", "time_micros")])
+UNUSUAL = dict.fromkeys(UNUSUAL_NAMES, "string")
 UUIDS = ("uuid", "uuid_fixed")
 NOTHING_BEFORE = "older_than => timestamp'2100-01-01 00:00:00', retain_last => 1"
 
@@ -105,6 +108,31 @@ def test_the_rows_of_a_table_are_the_records_of_the_sink(table: SparkTable) -> N
     table.register()
     rows = table.spark.rows(f"select offset, kind, seats from rest.{table.name} order by 1")
     assert rows == expected(60, lambda offset: 1 if offset < 25 else 2)
+
+
+def test_two_versions_by_turns_with_unusual_names_are_rows_of_one_table(table: SparkTable) -> None:
+    table.lake.sections["schemaCompatibility"] = "Separate"
+    table.lake.options["partitioning"] = "None"
+    log = VersionLog(records=20, versions=({"n": "int32", "old": "string"}, {"n": "int64", **UNUSUAL}))
+    table.lake.run_log(log)
+    table.register("--from-beginning")
+    names = sorted(log.rows()[0])
+    columns = ", ".join(f"`{name.replace('`', '``')}`" for name in names)
+    rows = table.spark.rows(f"select {columns} from rest.{table.name} order by n")
+    assert [dict(zip(names, row, strict=True)) for row in rows] == log.rows()
+
+
+def test_filters_on_unusual_values_of_paths_find_each_row(table: SparkTable) -> None:
+    log = PlacedLog(records=40)
+    table.lake.sections["partitioner"] = {"type": "Field", "fields": ["region"]}
+    table.lake.run_log(log)
+    table.register("--from-beginning")
+    script = f"""
+from pyspark.sql import functions as F
+t = spark.table("rest.{table.name}")
+result = [sorted(r.number for r in t.where(F.col("region").eqNullSafe(F.lit(each))).collect()) for each in {REGIONS!r}]
+"""
+    assert table.spark.run(script) == [[n for n in range(40) if log.region(n) == each] for each in REGIONS]
 
 
 def test_all_types_have_the_values_of_the_objects_with_and_without_filters(table: SparkTable, tmp_path: Path) -> None:

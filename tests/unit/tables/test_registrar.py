@@ -246,6 +246,28 @@ def test_after_a_thousand_failed_registrations_each_object_is_in_the_table_once(
     assert len(paths) > 10
 
 
+def test_a_driver_that_is_fenced_in_a_commit_adds_nothing_twice(
+    driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver.write(20)
+    next_driver = RegisteringDriver(driver.sink)
+    commit, commits = IcebergCatalog.commit, list[int]()
+
+    def fenced_before(self: IcebergCatalog, *given: Any) -> None:
+        commits.append(len(commits))
+        if commits == [0]:  # the next driver claims the ledger, publishes and registers in the meantime
+            next_driver.write(40)
+            next_driver.registrar().poll()
+        commit(self, *given)
+
+    monkeypatch.setattr(IcebergCatalog, "commit", fenced_before)
+    driver.registrar().poll()
+    assert next_driver.progress.only.commits == 1
+    assert len(commits) == 2  # the first driver finds everything in the table
+    assert driver.rows() == 4
+    assert driver.progress.only.lag_objects == 0
+
+
 def test_the_end_of_a_run_registers_what_was_published_last(driver: RegisteringDriver) -> None:
     driver.write(10)
     with driver.registrar(tick_s=0.01) as registrar:
