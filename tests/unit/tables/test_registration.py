@@ -130,7 +130,7 @@ def test_a_missing_object_stops_the_registration_with_its_key(table_sink: TableS
 
 @contextmanager
 def counted_collections() -> Iterator[list[str]]:
-    """Gets an element for each collection of all objects, none of which Python starts by itself."""
+    """Gets an element for each collection of all objects, while Python starts none automatically."""
     found: list[str] = []
 
     def count(phase: str, info: dict[str, int]) -> None:
