@@ -295,6 +295,18 @@ class TransientError(SinkError):
     reason = "TransientError"
 
 
+class TopicWaitsForTable(TransientError):
+    """A topic is not read before the catalog has given the field ids of its table. Nothing was copied of it."""
+
+    reason = "TopicWaitsForTable"
+
+    def __init__(self, message: str, *, table: str = "", is_final: bool = True) -> None:
+        """`table` is the name of the table. `is_final`: a run that has an end of its own ends with it."""
+        super().__init__(message)
+        self.table = table
+        self.is_final = is_final
+
+
 class OutOfMemory(TransientError):
     """A process that runs tasks was OOM-killed. No data is lost. Give it more memory, or run fewer tasks at a time."""
 

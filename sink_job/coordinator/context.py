@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from sink_job.coordinator.hanging_transactions import HANGING_AFTER_MS
@@ -42,6 +42,7 @@ class CoordinatorContext:
     of `spec.format.registry` and `spec.format.schema`. `dead_letter_topic` makes a producer of dead letters by its name
     and whether it uses transactions. `previous`: a first claim continues this writer. `store_check` returns the result
     of `sink_job.s3.check_store`, which may have started before the coordinator; None: the coordinator makes it.
+    `held_topics` returns those of the given topics that must not be read yet, at once; each poll of log ends calls it.
     """
 
     s3: S3Settings
@@ -68,6 +69,7 @@ class CoordinatorContext:
     dead_letter_topic: Callable[[str, bool], DeadLetterTopic] | None = None
     previous: PreviousWriter | None = None
     store_check: Callable[[], Sequence[StoreAdvice]] | None = None
+    held_topics: Callable[[Collection[str]], Collection[str]] = lambda topics: ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -192,10 +192,10 @@ class RoundLoop:
             return True
 
     def _poll_and_run(self, now: int) -> bool:
-        ends, appears_truncated = self._log_ends.poll(self._assigned())
+        ends, appears_truncated = self._log_ends.poll(self._readable())
         if appears_truncated:
             self._discover_topics(now)  # the log may belong to a re-created topic
-            ends = self._log_ends.poll_until_plausible(self._assigned)
+            ends = self._log_ends.poll_until_plausible(self._readable)
         host = self.context.clock()  # the round clock does not advance while the ledger's is ahead of it
         planned = plan(self._partition_views(ends, now), self.sink.spec.rounds, host, eager=self.stop_condition.ends)
         if planned.empty:
@@ -265,3 +265,8 @@ class RoundLoop:
     def _assigned(self) -> list[TopicPartition]:
         """The topic-partitions that are read: those of the ledger whose topic the manifest names and Kafka has."""
         return [tp for tp in self._rounds.partitions if tp.topic in self._discovery.current]
+
+    def _readable(self) -> list[TopicPartition]:
+        """Those that the next round may read. The others wait: a run with an end is not caught up without them."""
+        held = self.context.held_topics(self._discovery.current)
+        return [tp for tp in self._assigned() if tp.topic not in held]

@@ -66,7 +66,7 @@ from sink_job.spark.executor_scaling import ExecutorScaler
 from sink_job.spark.login_jars import kafka_jars
 from sink_job.spark.session import Gateway, Session, session
 from sink_job.tables.catalog.access import CatalogSecrets
-from sink_job.tables.registering import check_installed, registering
+from sink_job.tables.registering import check_installed, holding_topics, registering
 
 KAFKA_TIMEOUT_MS = 50_000
 """Timeout of a request to Kafka's admin API. After it, the run ends with TransientError."""
@@ -214,7 +214,11 @@ class _Run:
         self.allocation.connect(engine, self._executor_scaler())
         registry = self._registry(stack, stop)
         previous = self._previous_writer(s3, engine, admin, registry, stop)
-        context = replace(self._context(engine, admin, registry), previous=previous, store_check=store_check)
+        secrets, settings = CatalogSecrets(self.options.secret_dirs, SECRETS.hide), self.connections.s3
+        held = stack.enter_context(holding_topics(self.sink, settings, s3, SECRETS, secrets, self.options.goal))
+        context = replace(
+            self._context(engine, admin, registry), previous=previous, store_check=store_check, held_topics=held.held
+        )
         coordinator = Coordinator(self.sink, context, self.options.goal, self.progress)
         self.signals.on_stop(coordinator.stop)
         self.signals.on_stop(admin.close, after_s=3)
@@ -222,8 +226,7 @@ class _Run:
         if not self.signals.begin():
             return
         stack.enter_context(self._console())
-        secrets = CatalogSecrets(self.options.secret_dirs, SECRETS.hide)
-        with registering(self.sink, self.connections.s3, s3, self.progress, _clock, SECRETS, secrets) as registrar:
+        with registering(self.sink, settings, s3, self.progress, _clock, SECRETS, secrets, held) as registrar:
             coordinator.run()
             if registrar is not None and self.options.goal.ends and not self.signals.requested:
                 registrar.finish()

@@ -26,6 +26,7 @@ from sink_job.api.errors import (
     TableRolledBack,
     TransientError,
 )
+from sink_job.ledger.schemas.field_ids import SeedTable
 from sink_job.ledger.state import ClosedObject
 from sink_job.tables.file_io import SCHEMES
 from sink_job.tables.memory import Memory
@@ -74,11 +75,13 @@ class LedgerView:
 @dataclass(frozen=True)
 class Request:
     """What a user asks for. `from_beginning`: a table without a position gets all objects. `creates`: the same if there
-    is no table, and no registration has created one."""
+    is no table, and no registration has created one; and if the table is one of `seeds`, which have given their field
+    ids to the topic before its first object."""
 
     from_beginning: bool = False
     accepted: frozenset[Acceptance] = frozenset()
     creates: bool = False
+    seeds: tuple[SeedTable, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -255,7 +258,7 @@ def _without_position(
 ) -> int:
     known = [each for each in (committed, _remembered(memory)) if each is not None]
     if not known:
-        return _beginning(ledger, request)
+        return ledger.copied_from if _is_unused(table, request.seeds) else _beginning(ledger, request)
     last = max(known, key=lambda each: each.record)
     if Acceptance.POSITION_MISSING not in request.accepted:
         raise TablePositionMissing(
@@ -266,6 +269,16 @@ def _without_position(
     _check_ledger(last, memory, ledger)
     _check_memory(table, last, memory, request.accepted, branch)
     return last.record
+
+
+def _is_unused(table: TableMetadata, seeds: Iterable[SeedTable]) -> bool:
+    """Whether no object of the topic was ever added to a table whose history has no position: the table has given its
+    field ids to the topic before its first object, and has all snapshots since then. Those that expire leave a gap in
+    the sequence numbers."""
+    since = [each.sequence for each in seeds if each.uuid == str(table.table_uuid)]
+    known = {each.sequence_number for each in table.snapshots}
+    last = 0 if table.format_version == 1 else table.last_sequence_number
+    return bool(since) and all(number in known for number in range(since[0] + 1, last + 1))
 
 
 def _remembered(memory: Memory | None) -> TablePosition | None:

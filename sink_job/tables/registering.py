@@ -1,20 +1,27 @@
-"""The registration of tables beside the rounds of a driver. PyIceberg is imported only by sinks with `spec.tables`."""
+"""What a driver does for tables beside its rounds: it registers objects, and takes the field ids of tables for new
+topics. PyIceberg is imported only by sinks with `spec.tables`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
 
+from sink_job.api.enums import CatalogType, OutputFormat
 from sink_job.api.errors import ConfigurationError
+from sink_job.api.report import TableReport
 from sink_job.api.spec import Sink
+from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.progress import Progress
 from sink_job.s3 import S3Client, S3Settings
 from sink_job.tables.catalog.access import CatalogSecrets
 
 if TYPE_CHECKING:
-    from sink_job.tables.registrar import Registrar
+    from sink_job.tables.registrar import DriverProgress, Registrar
+
+PARTITION_CATALOGS: Final = frozenset({CatalogType.GLUE_PARTITIONS, CatalogType.HIVE_PARTITIONS})
+"""Catalogs of tables of Hive's kind, which have no field ids."""
 
 
 def check_installed(sink: Sink) -> None:
@@ -33,11 +40,50 @@ def registering(
     clock: Callable[[], int],
     redact: Callable[[str], str],
     secrets: CatalogSecrets | None = None,
+    held: HeldTopics | None = None,
 ) -> AbstractContextManager[Registrar | None]:
     """Registers the tables of the sink while the context is active, see `Registrar`. Nothing for a sink without any.
-    `secrets` are those of the catalogs."""
+    `secrets` are those of the catalogs, `held` are the topics that wait for a catalog, which are reported, too."""
     if not sink.spec.tables:
         return nullcontext()
+    from sink_job.tables.field_ids.reported_topics import with_waiting
     from sink_job.tables.registrar import Registrar
 
-    return Registrar(sink, settings, s3, progress, clock=clock, redact=redact, secrets=secrets)
+    reported: DriverProgress = progress if held is None else with_waiting(progress, held.reports)
+    return Registrar(sink, settings, s3, reported, clock=clock, redact=redact, secrets=secrets)
+
+
+class HeldTopics(Protocol):
+    """Topics that are not read yet, see `WaitingTopics`."""
+
+    def held(self, topics: Collection[str]) -> Collection[str]: ...
+    def reports(self) -> list[TableReport]: ...
+
+
+class NoTopics:
+    """No topic waits for a catalog."""
+
+    def held(self, topics: Collection[str]) -> Collection[str]:
+        return ()
+
+    def reports(self) -> list[TableReport]:
+        return []
+
+
+def holding_topics(
+    sink: Sink,
+    settings: S3Settings,
+    s3: S3Client,
+    redact: Callable[[str], str],
+    secrets: CatalogSecrets,
+    goal: StopCondition,
+) -> AbstractContextManager[HeldTopics]:
+    """Holds new topics of the sink until they have the field ids of their tables, while the context is active.
+    `goal`: a run with an end of its own ends with the error of a catalog, and one that reads no records asks none."""
+    has_ids = any(each.catalog.type not in PARTITION_CATALOGS for each in sink.spec.tables)
+    reads = goal.until_caught_up or not goal.publish_open
+    if not has_ids or not reads or sink.spec.format.output is not OutputFormat.PARQUET:
+        return nullcontext(NoTopics())
+    from sink_job.tables.field_ids.waiting_topics import waiting_topics
+
+    return waiting_topics(sink, settings, s3, redact, secrets, ends=goal.ends)

@@ -26,6 +26,7 @@ from sink_job.api.errors import TransientError
 from sink_job.engine.container_memory import release_free_memory
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger.generations import generation_of
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import S3Client
 from sink_job.tables import plan
@@ -160,10 +161,10 @@ class Registration:
                 return outcome
 
     def _next(self, table: Table | None, memory: Memory | None, request: Request, limit: int) -> Batch | None:
-        target = self._target
-        after = plan.start_after(
-            None if table is None else table.metadata, memory, target.ledger, request, target.branch
-        )
+        target, metadata = self._target, None if table is None else table.metadata
+        if request.creates and table is not None and memory is None:
+            request = replace(request, seeds=tuple(LedgerFieldIds(self._s3, self._root).seeded_by(target.topic)))
+        after = plan.start_after(metadata, memory, target.ledger, request, target.branch)
         return plan.next_batch(target.after(after), after, target.ledger.number, limit)
 
     def _prepare(self, table: Table | None, batch: Batch, memory: Memory | None) -> _Prepared:

@@ -54,6 +54,11 @@ def scalar_types(schema: Schema) -> dict[int, IcebergType]:
     return {number: schema.find_type(number) for number in schema.field_ids if schema.find_type(number).is_primitive}
 
 
+def _same_but_case(name: str, others: Iterable[str]) -> str | None:
+    """The first of `others` that is `name` in another case."""
+    return next((each for each in others if each.lower() == name.lower()), None)
+
+
 def _required(schema: Schema) -> list[str]:
     """The names of required columns at any depth. Keys of maps always are."""
     types = (schema.find_type(number) for number in schema.field_ids)
@@ -87,6 +92,8 @@ class _Union:
                 raise self._error(
                     path, f"the table has a column of this name with the field id {names[field.name]}, not {number}"
                 )
+            elif self._named and (other := _same_but_case(field.name, names)) is not None:
+                raise self._error(path, f"the table has the column {other}, and engines do not distinguish case")
             else:
                 merged[number] = field
                 names[field.name] = number

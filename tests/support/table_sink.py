@@ -17,8 +17,10 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from sink_job.api.enums import CatalogType, ConverterType, OutputFormat
 from sink_job.api.parser import load_sink
 from sink_job.api.sections.tables_section import CatalogSpec
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds
 from sink_job.ledger.store import Ledger
 from sink_job.tables.catalogs import CommitUnknown, IcebergCatalog, open_catalog
+from sink_job.tables.field_ids.table_ids import seed_of, table_ids
 from sink_job.tables.housekeeping import Housekeeping
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.memory import Memory, StoredMemory
@@ -136,6 +138,13 @@ class TableSink:
 
     def register(self, request: Request = BEGIN, **given: Any) -> RegistrationOutcome:
         return self.registration().run(request, **given)
+
+    def take_ids(self) -> None:
+        """What a driver does for a new topic: the ids of the table, if it exists, are those of its first object."""
+        s3: Any = self.s3
+        found = self.catalog.load(NAME)
+        if found is not None:
+            LedgerFieldIds(s3, self.root).seed("log", seed_of([table_ids(NAME, found.metadata)]))
 
     def table(self) -> Table:
         found = self.catalog.load(NAME)

@@ -31,6 +31,7 @@ MAX_REPORTED_SKIPS: Final = 3
 """Records to skip without effect that the condition names."""
 
 TABLE_NOT_REGISTERED: Final = "TableNotRegistered"
+TOPIC_WAITS_FOR_TABLE: Final = "TopicWaitsForTable"
 TABLE_CONDITIONS: Final = (
     TABLE_NOT_REGISTERED,
     "TableReplaced",
@@ -38,6 +39,7 @@ TABLE_CONDITIONS: Final = (
     "TablePositionMissing",
     "TablePositionLower",
     "TableIncompatible",
+    TOPIC_WAITS_FOR_TABLE,
 )
 """The conditions of tables, by the reason of the error. Other reasons, such as TransientError, are those of the
 condition TableNotRegistered."""
@@ -105,7 +107,8 @@ def _tables(ctx: Context) -> Iterator[Condition]:
     for kind, tables in found.items():
         first = tables[0]
         others = f"; the same kind of error of {len(tables) - 1} more tables" if len(tables) > 1 else ""
-        message = f"table {first.table}: {first.message}{others}. The sink continues to copy"
+        rest = "" if kind == TOPIC_WAITS_FOR_TABLE else ". The sink continues to copy"
+        message = f"table {first.table}: {first.message}{others}{rest}"
         yield _true(kind, message, first.reason or "")
 
 

@@ -5,6 +5,9 @@ topic follow each other without gaps: the name of the next one is the next free 
 by a conditional put before the first record of an object whose schema has a new path. Of two tasks that add one at the
 same time, the second reads the file of the first and tries the next name. No file is ever changed or deleted. So the
 ids of a schema never change once all of its paths have one, and every task, rebuild and `verify` finds the same.
+
+The first file of a topic may have the ids of tables that existed before the topic's first object (`FieldIdsSeed`). It
+is put by the driver before a task reads records of the topic, and has any ids; those after it follow its `next`.
 """
 
 from __future__ import annotations
@@ -27,11 +30,33 @@ FORMAT: Final = 1
 _NAME: Final = re.compile(r"[0-9]{10}\.json")
 
 
+class SeedTable(msgspec.Struct, frozen=True):
+    """A table that gave its ids. `sequence`: the number of its last snapshot then; 0 without one."""
+
+    name: str
+    uuid: str
+    sequence: int
+
+
 class FieldIdsEntry(msgspec.Struct, frozen=True):
-    """A file of ids: path -> id, ascending from the id in its name."""
+    """A file of ids: path -> id, ascending from the id in its name.
+
+    The ids of `tables` are any below `next`, the first id of the next file.
+    """
 
     ids: dict[str, int]
     format: int = FORMAT
+    next: int | msgspec.UnsetType = msgspec.UNSET
+    tables: tuple[SeedTable, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+@dataclass(frozen=True)
+class FieldIdsSeed:
+    """The field ids of tables: `ids` by path, all below `next`, which is at least 2."""
+
+    ids: FieldIds
+    next: int
+    tables: tuple[SeedTable, ...]
 
 
 @dataclass(frozen=True)
@@ -76,6 +101,27 @@ class LedgerFieldIds:
         while missing := known.missing(paths):
             known = self._read_for(topic, known, paths) or self._put(topic, known, missing)
 
+    def has_any(self, topic: str) -> bool:
+        """Whether the topic has ids, which are those of all its later objects. Raises as `find`."""
+        return self._known(topic).next > 1 or self._read(topic, _Known()) is not None
+
+    def seed(self, topic: str, seed: FieldIdsSeed) -> bool:
+        """Gives a topic without ids those of tables; returns False if it has some. Raises TransientError after a 409,
+        and the errors of the store."""
+        entry = FieldIdsEntry(dict(seed.ids), next=seed.next, tables=seed.tables)
+        try:
+            self._s3.put(field_ids_key(self._root, topic, 1), msgspec.json.encode(entry), only_if_absent=True)
+        except PreconditionFailed:
+            return False
+        except Conflict as rejected:
+            raise TransientError(str(rejected)) from rejected
+        return True
+
+    def seeded_by(self, topic: str) -> Sequence[SeedTable]:
+        """The tables whose ids the topic has got. Raises as `find`."""
+        entry = files.find(self._s3, field_ids_key(self._root, topic, 1), FieldIdsEntry, expected_format=FORMAT)
+        return () if entry is None or isinstance(entry.tables, msgspec.UnsetType) else entry.tables
+
     def _put(self, topic: str, known: _Known, missing: Sequence[str]) -> _Known:
         """Assigns the next ids to `missing`, unless another task has used them. Returns what is stored."""
         entry = FieldIdsEntry(numbered(missing, known.next))
@@ -112,7 +158,12 @@ class LedgerFieldIds:
     def _added(self, topic: str, known: _Known, entry: FieldIdsEntry) -> _Known:
         """The ids with those of the next file. Raises LedgerUnreadable."""
         key = field_ids_key(self._root, topic, known.next)
-        if list(entry.ids.values()) != list(range(known.next, known.next + max(1, len(entry.ids)))):
+        if isinstance(entry.next, int) and known.next == 1:
+            if len({*entry.ids.values()}) < len(entry.ids) or not all(
+                0 < n < entry.next for n in (1, *entry.ids.values())
+            ):
+                raise files.unreadable(self._s3, key, f"its ids are not different ones from 1 to {entry.next - 1}")
+        elif list(entry.ids.values()) != list(range(known.next, known.next + max(1, len(entry.ids)))):
             raise files.unreadable(self._s3, key, f"its ids do not ascend from {known.next}")
         if repeated := known.ids.keys() & entry.ids.keys():
             raise files.unreadable(self._s3, key, f"the field {min(repeated)} has another id already")
@@ -122,7 +173,8 @@ class LedgerFieldIds:
         return self._cache.get((self._root, topic)) or _Known()
 
     def _remember(self, topic: str, known: _Known, entry: FieldIdsEntry) -> _Known:
-        found = _Known({**known.ids, **entry.ids}, known.next + len(entry.ids))
+        following = entry.next if isinstance(entry.next, int) else known.next + len(entry.ids)
+        found = _Known({**known.ids, **entry.ids}, following)
         with self._lock:
             if self._known(topic).next < found.next:
                 self._cache[self._root, topic] = found

@@ -263,6 +263,15 @@ def test_other_errors_of_tables_are_one_condition_with_their_reason() -> None:
     assert "of 1 more tables" in found["TableNotRegistered"].message
 
 
+def test_a_topic_that_waits_for_its_table_is_a_condition_that_does_not_say_that_it_is_copied() -> None:
+    cluster = running()
+    cluster.run(tables=failing_tables("TopicWaitsForTable"))
+    found = composed(cluster)
+    assert found["TopicWaitsForTable"].message == "table lake.t0: why 0"
+    assert "TableNotRegistered" not in found
+    assert cluster.ready == ("True", "Running")
+
+
 def skips_without_effect(count: int) -> SkipsReport:
     listed = [SkipReport(topic="flights", partition=0, offset=n, reason="it was read before") for n in range(count)]
     return SkipsReport(without_effect=count, records_without_effect=listed)

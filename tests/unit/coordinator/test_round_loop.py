@@ -231,3 +231,33 @@ def test_each_turn_calls_between_rounds_also_while_there_is_nothing_to_read(sink
     finally:
         loop.close()
     assert len(calls) == 3
+
+
+def test_a_topic_that_is_held_is_not_read_and_others_are(sink: MemorySinkFixture) -> None:
+    log = SyntheticLog(records=13, other_topics={"held": "id"})
+    spec = {"kafka": {"bootstrapServers": "127.0.0.1:9", "topics": ["log", "held"], "groupId": "group"}}
+    sink.sink = load_sink(manifest("archive", "http://127.0.0.1:9", flush_size=5, max_records=2, spec=spec))
+    polls: list[frozenset[str]] = []
+
+    def held(topics: Any) -> frozenset[str]:
+        polls.append(frozenset(topics))
+        return frozenset({"held"}) if len(polls) < 9 else frozenset()
+
+    sink.run(log, held_topics=held)
+    assert {*polls} == {frozenset({"log", "held"})}
+    assert copied(sink) == sorted([*range(13)] * 2)
+    state = sink.ledger_access().ledger.load()
+    assert {name: p.next for name, p in state.partitions.items()} == {"log-0": 13, "held-0": 13}
+
+
+def test_a_run_that_ends_automatically_waits_for_a_topic_that_is_held(sink: MemorySinkFixture) -> None:
+    polls = 0
+
+    def held(topics: Any) -> Any:
+        nonlocal polls
+        polls += 1
+        assert sink.offsets() == {} or polls > 3
+        return topics if polls < 4 else ()
+
+    sink.run(SyntheticLog(records=13), held_topics=held)
+    assert copied(sink) == [*range(13)]

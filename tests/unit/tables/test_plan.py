@@ -28,6 +28,7 @@ from sink_job.api.errors import (
     TableRolledBack,
     TransientError,
 )
+from sink_job.ledger.schemas.field_ids import SeedTable
 from sink_job.ledger.state import ClosedObject
 from sink_job.tables import plan
 from sink_job.tables.memory import Memory
@@ -166,6 +167,44 @@ def test_another_table_without_position_is_not_registered_unless_from_the_beginn
     other = memory(60, of=uuid.UUID(int=8))
     with pytest.raises(TableNotRegistered, match="--from-beginning"):
         start_after(table({}, None), other, VIEW, accepting(Acceptance.REPLACED))
+
+
+SEEDED = Request(creates=True, seeds=(SeedTable("lake.t", str(UUID), 2),))
+
+
+def numbered(last: int, *known: int) -> TableMetadata:
+    """A table whose last snapshot had the sequence number `last`, and that has these snapshots."""
+    found = table(dict.fromkeys(known), max(known, default=None))
+    return found.model_copy(update={"last_sequence_number": last})
+
+
+@pytest.mark.parametrize(
+    "found", [numbered(0), numbered(2, 1, 2), numbered(2), numbered(4, 3, 4), numbered(1, 1)], ids=str
+)
+def test_a_table_that_gave_its_ids_begins_automatically(found: TableMetadata) -> None:
+    view = LedgerView("sink", "ledger", 100, (40,), copied_from=40)
+    assert start_after(found, None, view, SEEDED) == 40
+
+
+OTHER = SeedTable("lake.t", str(uuid.UUID(int=8)), 2)
+
+
+@pytest.mark.parametrize(
+    ("found", "seeds"),
+    [(numbered(4, 4), SEEDED.seeds), (numbered(3), SEEDED.seeds), (numbered(2, 2), ()), (numbered(2, 2), (OTHER,))],
+)
+def test_another_table_or_one_with_expired_snapshots_does_not_begin_automatically(
+    found: TableMetadata, seeds: tuple[SeedTable, ...]
+) -> None:
+    with pytest.raises(TableNotRegistered, match="--from-beginning"):
+        start_after(found, None, VIEW, Request(creates=True, seeds=seeds))
+
+
+def test_a_table_that_gave_its_ids_and_has_lost_its_position_stops() -> None:
+    with pytest.raises(TablePositionMissing):
+        start_after(table({2: 1}, 2), memory(60), VIEW, SEEDED)
+    with pytest.raises(TablePositionMissing):
+        start_after(table({2: 1, 3: 2}, 3, positions={3: at(60, 3)}), None, VIEW, SEEDED)
 
 
 def test_an_accepted_rollback_is_no_error_later() -> None:

@@ -100,6 +100,12 @@ def test_an_equal_id_with_another_name_is_rejected_before_the_first_objects() ->
         union(old, new, (), "s3://b/key", named={1, 2})
 
 
+def test_a_name_in_another_case_is_rejected_before_the_first_objects() -> None:
+    with pytest.raises(TableIncompatible, match=r"column Kind .*: the table has the column kind, and engines do not"):
+        union(Schema(field(1, "kind")), Schema(field(2, "Kind")), (), "s3://b/key", named={1})
+    assert joined([field(1, "kind")], [field(2, "Kind")]) == (field(1, "kind"), field(2, "Kind"))
+
+
 @pytest.mark.parametrize(
     ("column", "name"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from sink_job.api.errors import ConfigurationError, LedgerUnreadable, TransientError
 from sink_job.ledger import files as ledger_files
-from sink_job.ledger.schemas.field_ids import LedgerFieldIds, field_ids_key
+from sink_job.ledger.schemas.field_ids import FieldIdsSeed, LedgerFieldIds, SeedTable, field_ids_key
 from sink_job.s3 import Conflict, PreconditionFailed, S3Client
 from tests.support.memory_s3 import MemoryS3
 
@@ -200,3 +201,78 @@ def test_ids_of_tasks_at_the_same_time_agree_whatever_happens_to_their_puts(data
     assert len(dict(ids)) == len(ids)
     assert [*files] == [f"{min(each.values()):010}.json" for each in files.values()]
     assert s3.added.items() <= dict(ids).items()
+
+
+# -- ids of tables -----------------------------------------------------------------------------------------------------
+
+SEED = FieldIdsSeed({"b": 7, "a": 2, "a.element": 5}, 9, (SeedTable("lake.log", "uuid", 4),))
+
+
+def test_a_topic_without_ids_takes_those_of_a_table_and_new_paths_have_later_ones(s3: MemoryS3) -> None:
+    assert not process(s3).has_any("log")
+    assert process(s3).seed("log", SEED)
+    process(s3).add("log", ["b", "c", "a", "d"])
+    assert process(s3).find("log", ["a", "d"]) == {"b": 7, "a": 2, "a.element": 5, "c": 9, "d": 10}
+    assert [*stored(s3)] == ["0000000001.json", "0000000009.json"]
+    assert process(s3).has_any("log")
+    assert process(s3).seeded_by("log") == SEED.tables
+
+
+def test_a_topic_with_ids_keeps_them(s3: MemoryS3) -> None:
+    process(s3).add("log", ["a"])
+    before = stored(s3)
+    assert not process(s3).seed("log", SEED)
+    assert stored(s3) == before
+    assert process(s3).has_any("log")
+    assert process(s3).seeded_by("log") == ()
+    assert process(s3).seeded_by("other") == ()
+
+
+def test_a_table_without_columns_is_remembered(s3: MemoryS3) -> None:
+    assert process(s3).seed("log", FieldIdsSeed({}, 2, SEED.tables))
+    process(s3).add("log", ["a"])
+    assert process(s3).find("log", ["a"]) == {"a": 2}
+    assert process(s3).seeded_by("log") == SEED.tables
+
+
+def test_a_conflict_while_a_topic_takes_ids_is_transient(s3: MemoryS3) -> None:
+    def fault(call: str, key: str) -> None:
+        raise Conflict("another put is in progress")
+
+    s3.fault = fault
+    with pytest.raises(TransientError, match="another put is in progress"):
+        process(s3).seed("log", SEED)
+
+
+@pytest.mark.parametrize(
+    ("ids", "following"),
+    [({"a": 1, "b": 1}, 5), ({"a": 5}, 5), ({"a": 0}, 5), ({}, 1)],
+)
+def test_a_file_with_impossible_ids_of_a_table_is_not_used(s3: MemoryS3, ids: dict[str, int], following: int) -> None:
+    body = json.dumps({"ids": ids, "format": 1, "next": following, "tables": []}).encode()
+    s3.put(field_ids_key(ROOT, "log", 1), body)
+    with pytest.raises(LedgerUnreadable, match=f"its ids are not different ones from 1 to {following - 1}"):
+        process(s3).find("log", ["a"])
+
+
+def test_only_the_first_file_has_ids_of_a_table(s3: MemoryS3) -> None:
+    process(s3).add("log", ["a"])
+    body = json.dumps({"ids": {"b": 7}, "format": 1, "next": 9, "tables": []}).encode()
+    s3.put(field_ids_key(ROOT, "log", 2), body)
+    with pytest.raises(LedgerUnreadable, match="its ids do not ascend from 2"):
+        process(s3).find("log", ["b"])
+
+
+@given(st.data())
+def test_ids_of_a_table_that_come_while_tasks_add_some_change_none(data: st.DataObject) -> None:
+    s3 = Interleaved(data.draw)
+    with patch.object(ledger_files, "together", one_after_the_other):
+        for _ in range(data.draw(st.integers(1, 4))):
+            if data.draw(st.booleans()):
+                with suppress(Killed, TransientError):
+                    process(s3).seed("log", SEED)
+            s3.task()
+    ids = {path: number for each in stored(s3).values() for path, number in each.items()}
+    assert len({*ids.values()}) == len(ids)
+    assert s3.added.items() <= ids.items()
+    assert "next" not in json.loads(s3.objects[field_ids_key(ROOT, "log", 1)].body) or SEED.ids.items() <= ids.items()
