@@ -18,7 +18,7 @@ from sink_job.api.enums import OutputFormat
 from sink_job.tables.audit import TableAudit
 from sink_job.tables.plan import LedgerView, Request
 from sink_job.tables.registration import Registration, TopicTable
-from tests.support.lake import LakeFixture, expected
+from tests.support.lake import VALUES, LakeFixture, expected
 from tests.support.placed_log import REGIONS, PlacedLog
 from tests.support.sink_fixture import SinkFixture
 from tests.support.version_log import UNUSUAL_NAMES, VersionLog
@@ -133,6 +133,23 @@ t = spark.table("rest.{table.name}")
 result = [sorted(r.number for r in t.where(F.col("region").eqNullSafe(F.lit(each))).collect()) for each in {REGIONS!r}]
 """
     assert table.spark.run(script) == [[n for n in range(40) if log.region(n) == each] for each in REGIONS]
+
+
+def test_a_table_that_spark_has_created_has_its_rows_and_the_records_of_a_new_sink(table: SparkTable) -> None:
+    columns = "kind string, at struct<x: int, tags: array<string>>, gone int, offset bigint"
+    table.spark.rows("create namespace if not exists rest.lake")
+    table.spark.rows(f"create table rest.{table.name} ({columns}) using iceberg")
+    table.spark.rows(f"insert into rest.{table.name} values ('x', named_struct('x', 1, 'tags', array('a')), 2, -1)")
+    table.spark.rows(f"alter table rest.{table.name} drop column gone")
+    table.lake.run_new(25, name=table.name)
+    table.register("--from-beginning")
+    table.lake.run(60, (2,))
+    table.register()
+    rows = [[-1, "x", None], *expected(60, lambda offset: 1 if offset < 25 else 2)]
+    assert table.spark.rows(f"select offset, kind, seats from rest.{table.name} order by 1") == rows
+    assert table.lake.read(VALUES, table.name) == rows
+    (at,) = table.spark.rows(f"select at.x, at.tags from rest.{table.name} where offset = -1")
+    assert at == [1, ["a"]]
 
 
 def test_all_types_have_the_values_of_the_objects_with_and_without_filters(table: SparkTable, tmp_path: Path) -> None:

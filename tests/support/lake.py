@@ -9,18 +9,20 @@ from typing import Any, Final
 from devtools.iceberg_reader import read_table
 from devtools.s3 import s3_client
 from sink_job.api.enums import CatalogType
-from sink_job.api.sections.tables_section import CatalogSpec
+from sink_job.api.sections.tables_section import CatalogSpec, TableSpec
 from sink_job.cli import main as cli
 from sink_job.coordinator.context import StopCondition
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds
 from sink_job.ledger.store import Ledger
 from sink_job.tables.audit import TableAudit
 from sink_job.tables.auditor import verify_table
 from sink_job.tables.catalogs import IcebergCatalog, open_catalog
+from sink_job.tables.field_ids.waiting_topics import WaitingTopics
 from sink_job.tables.file_io import clients_like
 from sink_job.tables.ledger_reader import read_ledger
 from tests.support.sink_fixture import SinkFixture, manifest
 from tests.support.synthetic_log import SyntheticLog
-from tests.support.table_sink import FORMAT, parquet_log
+from tests.support.table_sink import FORMAT, SINK_ID, parquet_log
 
 ALL: Final = StopCondition(until_caught_up=True, publish_open=True)
 VALUES: Final = "result = connection.execute('select \"offset\", kind, seats from t order by 1').fetchall()"
@@ -61,6 +63,19 @@ class LakeFixture:
     def run_log(self, log: SyntheticLog) -> None:
         """Runs the sink with its `sections` of the manifest until all records of the log are published."""
         self.sink.run(log, ALL, **self.given, spec=self.sections)
+
+    def run_new(self, records: int, ids: tuple[int, ...] = (1,), name: str = "lake.log") -> None:
+        """As `run`, by a sink whose manifest has the table: a new topic takes its field ids."""
+        table, root = TableSpec(catalog=self.spec, name=name), f"topics/_s3sink/{SINK_ID}/"
+        store = LedgerFieldIds(self.sink.s3, root)
+        with WaitingTopics([table], store, lambda spec: self.catalog, str, ends=True) as waiting:
+            self.sink.run(
+                parquet_log(records, ids),
+                ALL,
+                **self.given,
+                spec=self.sections,
+                context={"held_topics": waiting.held},
+            )
 
     def reset(self, records: int, on_existing: str, to: str = "Earliest") -> None:
         """`s3sink reset-offsets`, with `records` in the log."""

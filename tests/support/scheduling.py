@@ -16,6 +16,7 @@ SHARED_SPARK = frozenset(
         "deleted_topics",
         "envelopes",
         "executor_memory",
+        "existing_tables",
         "growing_activity",
         "inferred_schema",
         "java_readers",
