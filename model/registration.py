@@ -7,6 +7,9 @@ any later time, or never. Beside them, once, another program changes the table. 
 A table has two branches, main and audit; audit does not exist at first. With some of the changes one registration, or
 both, add to audit: a user has edited the branch, and an older process is still running.
 
+With the first two changes the table has no position at first: another program has created it, and it has given its
+field ids to the topic before object 0 (ADR 64). With all others a user has asked for the first registration.
+
 The steps are those of `sink_job.tables.registration`. The catalog is weaker than Iceberg's: it knows no sequence
 numbers, so a delayed request may be applied after a rollback.
 """
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from model.search import Outcome, Search
@@ -37,6 +41,7 @@ REGISTRATION_RULES: Final = {
     "table.rolled-back": "A position whose snapshot is no ancestor of the head stops the registration.",
     "table.expired": "So does one whose snapshot has expired, if the history reaches its sequence number without it.",
     "table.new-branch": "A branch that does not exist begins at the head of main.",
+    "table.unused": "A first registration without a command needs all snapshots since the table gave its ids.",
 }
 OMITTED: Final = {
     "table.ledger-first": "missing",
@@ -51,9 +56,12 @@ OMITTED: Final = {
     "table.rolled-back": "missing",
     "table.expired": "missing",
     "table.new-branch": "missing",
+    "table.unused": "duplicate",
 }
 """The invariant that breaks without a rule."""
 CHANGES: Final = (
+    "nothing to a new table",
+    "forgotten position",
     "nothing",
     "commit",
     "rollback",
@@ -64,9 +72,12 @@ CHANGES: Final = (
     "fast-forward",
     "dropped branch",
 )
-"""What another program does to the table once, at any time. Another branch: nothing, and the registrations are on
+"""What another program does to the table once, at any time. Forgotten position: it commits, removes the position, and
+all snapshots before expire. Another branch: nothing, and the registrations are on
 different ones. Fast-forward: they are, and main gets the head of audit, if that loses none of its snapshots. Dropped
 branch: both are on audit, which is dropped, and its snapshots expire."""
+NEW: Final = frozenset({"nothing to a new table", "forgotten position"})
+"""The changes with a table that has no position at first."""
 MAIN: Final = 0
 AUDIT: Final = 1
 BRANCHES: Final = {"another branch": (MAIN, AUDIT), "fast-forward": (MAIN, AUDIT), "dropped branch": (AUDIT, AUDIT)}
@@ -84,7 +95,7 @@ class Snapshot(NamedTuple):
 class Table(NamedTuple):
     """`heads` are the numbers of the snapshots of main and audit, `record` the position, `at` the snapshot that was
     committed with it. Numbers of snapshots are their sequence numbers. `expired` are those that were removed from the
-    metadata."""
+    metadata. `gave`: the table has given its field ids to the topic after snapshot 0."""
 
     snapshots: tuple[Snapshot, ...] = (Snapshot(NONE, (0,) * OBJECTS),)
     heads: tuple[int, int] = (0, NONE)
@@ -92,6 +103,7 @@ class Table(NamedTuple):
     at: int = 0
     uuid: int = 0
     expired: frozenset[int] = frozenset()
+    gave: bool = False
 
     def head(self, branch: int) -> int:
         """The head of a branch, or where it begins."""
@@ -107,8 +119,9 @@ class Table(NamedTuple):
             at = self.snapshots[at].parent
 
     def committed(self, branch: int) -> int:
-        """The highest position in the history of the head."""
-        return max(self.snapshots[at].record for at in self.history(branch))
+        """The highest position in the history of the head, as far as it has not expired."""
+        known = takewhile(lambda at: at not in self.expired, self.history(branch))
+        return max((self.snapshots[at].record for at in known), default=0)
 
     def moved(self, branch: int, head: int) -> Table:
         """The table with another head of the branch."""
@@ -137,7 +150,8 @@ class Request(NamedTuple):
 
 class Registering(NamedTuple):
     """A registration: its next step, what it has read, and the number of its commits. `is_lost`: the snapshot of the
-    position has expired and is not in the history of the branch."""
+    position has expired and is not in the history of the branch. `is_unused`: the table has given its ids, and has all
+    snapshots since."""
 
     step: str = "new"
     ledger: int = 0
@@ -149,6 +163,7 @@ class Registering(NamedTuple):
     counts: tuple[int, ...] = ()
     is_rolled_back: bool = False
     is_lost: bool = False
+    is_unused: bool = False
     committed: int = 0
     commits: int = 0
 
@@ -176,7 +191,7 @@ class Registrations:
         """Searches all states."""
         return Search(
             steps=self._steps, broken=self._broken, ended=is_done, relied_on=lambda label: True, limit=3_000_000
-        ).run(World(self.change))
+        ).run(World(self.change, table=Table(record=NONE, gave=True) if self.change in NEW else Table()))
 
     def _has(self, rule: str) -> bool:
         return rule not in self.omitted
@@ -228,6 +243,7 @@ class Registrations:
             record=table.record,
             is_rolled_back=not is_known and table.at not in table.expired,
             is_lost=not is_known and table.at in table.expired,
+            is_unused=table.gave and not (self._has("table.unused") and max(table.expired, default=0)),
             committed=table.committed(branch),
         )
         return "loads the table", loaded, world
@@ -255,6 +271,8 @@ class Registrations:
     def _reason(self, it: Registering) -> str | None:
         if it.uuid != it.memory.uuid and self._has("table.uuid"):
             return "another table"
+        if it.record == NONE and it.is_unused and not it.memory.record and not it.committed:
+            return None
         if it.record == NONE:
             return "no position" if self._has("table.missing") else None
         known = max(it.memory.record if it.uuid == it.memory.uuid else 0, it.committed)
@@ -340,6 +358,9 @@ def _changed(table: Table, change: str) -> Table | None:
             return table._replace(snapshots=snapshots, at=at, uuid=1).moved(MAIN, at)
         case "older position" if main > 0:
             return table._replace(record=0)
+        case "forgotten position" if main > 0:
+            snapshots = (*table.snapshots, Snapshot(main, table.snapshots[main].counts))
+            return table._replace(snapshots=snapshots, record=NONE, expired=frozenset(range(at))).moved(MAIN, at)
         case "removed position" if main > 0:
             return table._replace(record=NONE)
     return None

@@ -22,7 +22,8 @@ def test_each_object_is_in_the_table_once_whenever_registrations_and_delayed_com
 
 @pytest.mark.parametrize("rule", REGISTRATION_RULES)
 def test_a_registration_without_a_rule_has_a_counter_example(rule: str, show: Callable[[object], None]) -> None:
-    searches = (Registrations(change, frozenset({rule})).search().violation for change in reversed(CHANGES))
+    changes = ["forgotten position"] if rule == "table.unused" else reversed(CHANGES)
+    searches = (Registrations(change, frozenset({rule})).search().violation for change in changes)
     found = next((each for each in searches if each is not None and each.invariant == OMITTED[rule]), None)
     assert found is not None, f"nothing is {OMITTED[rule]} without {rule}"
     show(f"without: {REGISTRATION_RULES[rule]}\n{found}")

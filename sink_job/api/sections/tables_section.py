@@ -94,7 +94,8 @@ class CatalogSpec(SpecModel):
 
 class TableSpec(SpecModel):
     """A table of Apache Iceberg for each topic. The driver adds published objects beside its rounds; s3sink register
-    does it at once."""
+    does it at once. A topic without objects takes the field ids of a table that exists already, and is not read before
+    the catalog has answered."""
 
     catalog: CatalogSpec
     """The catalog of the tables."""
