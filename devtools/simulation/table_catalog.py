@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from pyiceberg.catalog import MetastoreCatalog
@@ -17,7 +17,7 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.table import StagedTable, Table, Transaction
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import (
     RemovePropertiesUpdate,
@@ -234,11 +234,19 @@ class SimulatedCatalog:
             self._apply((), (SetSnapshotRefUpdate.model_validate(given),))
         return bool(earlier)
 
+    def create(self) -> TableMetadata:
+        """An empty table, before the first registration."""
+        self.metadata = self.stage("", {"format-version": "2"}).metadata
+        return self.metadata
+
+    def snapshots(self) -> Sequence[Snapshot]:
+        return [] if self.metadata is None else self.metadata.snapshots
+
     def replace(self) -> None:
         """Another program drops the table, and perhaps creates an empty one with the same columns."""
         self.metadata = None
         if self._rng.random() < 0.5:
-            self.metadata = self.stage("", {"format-version": "2"}).metadata
+            self.create()
 
     def set_property(self, name: str, value: str | None) -> None:
         update: TableUpdate = (

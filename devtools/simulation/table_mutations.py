@@ -106,6 +106,11 @@ def history_and_memory_ignored() -> Patches:
     return [*_start_after(lambda table, memory: (table, None)), ignored]
 
 
+def expiry_since_the_ids_ignored() -> Patches:
+    """A table that gave its ids gets all objects without a command, whatever has expired since."""
+    return [patch.object(plan, "_is_unused", lambda table, seeds: bool(seeds))]
+
+
 def expiry_of_its_own() -> Patches:
     """Snapshots expire after the commit, without a condition."""
     original = Registration._added
@@ -141,6 +146,7 @@ TABLE_MUTATIONS: Final[dict[str, Callable[[], Patches]]] = {
         rollbacks_ignored,
         another_table_ignored,
         history_and_memory_ignored,
+        expiry_since_the_ids_ignored,
         expiry_of_its_own,
         position_after_the_present_record,
     )

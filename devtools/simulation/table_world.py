@@ -20,6 +20,7 @@ from devtools.simulation.oracle import Violation
 from devtools.simulation.scheduler import Actor, Scheduler
 from devtools.simulation.table_catalog import COLUMNS, FAULTS, SimulatedCatalog
 from sink_job.api.errors import TableNotRegistered, TransientError
+from sink_job.ledger.schemas.field_ids import SeedTable
 from sink_job.ledger.state import ClosedObject, OffsetChecksum
 from sink_job.s3 import NotFound, S3Client
 from sink_job.tables import registration
@@ -33,19 +34,31 @@ from sink_job.tables.registration import Registration, TopicTable
 SINK_ID: Final = "sink"
 ROOT: Final = "topics/_s3sink/sink/"
 PROPERTY: Final = position_property(SINK_ID)
-KINDS: Final = ("commits", "expiry", "rollback", "replacement", "removed position", "older position")
+KINDS: Final = (
+    "commits",
+    "expiry",
+    "rollback",
+    "replacement",
+    "removed position",
+    "older position",
+    "forgotten position",
+)
 """What other programs do in a run beside commits. One kind in each: two may hide one another, as docs/tables.md says of
-an expiry after a rollback."""
+an expiry after a rollback. Forgotten position: it is removed, and all snapshots expire that had it; only where the
+table was there before the sink."""
 STEPS: Final = 120
 MAX_ACTORS: Final = 3
 MAX_OBJECTS: Final = 12
 RESOLUTIONS: Final = 6
+EXISTING: Final = 0.3
+"""Share of the runs with a table that was there before the sink and gave it its field ids."""
 
 
 class _Files:
-    """The file of the memory."""
+    """The file of the memory, and the tables that have given their field ids."""
 
     bucket = "archive"
+    seeds: tuple[SeedTable, ...] = ()
 
     def __init__(self, step: Callable[[str], None]) -> None:
         self._step = step
@@ -85,6 +98,17 @@ class _Footers:
         return ObjectFooter(o, self._columns, fields)
 
 
+class _FieldIds:
+    """The field ids in the ledger."""
+
+    def __init__(self, s3: S3Client, root: str) -> None:
+        self._s3: Any = s3
+
+    def seeded_by(self, topic: str) -> tuple[SeedTable, ...]:
+        found: tuple[SeedTable, ...] = self._s3.seeds
+        return found
+
+
 class TableWorld:
     """The state of a run."""
 
@@ -106,9 +130,14 @@ class TableWorld:
         self._alone = False
         self._names = 0
         self.older: str | None = None
+        self.forgotten: str | None = None
+        self.exists = random.Random(f"{seed}/exists").random() < EXISTING
+        self.request = Request(creates=True) if self.exists else Request(from_beginning=True)
 
     def run(self) -> None:
         """Raises Violation."""
+        if self.exists:
+            self._give_ids(self.catalog.create())
         try:
             self._start()
             self.scheduler.run(STEPS)
@@ -132,6 +161,11 @@ class TableWorld:
     def _raise_failure(self) -> None:
         if self.scheduler.failure is not None:
             raise self.scheduler.failure
+
+    def _give_ids(self, metadata: TableMetadata) -> None:
+        if self.rng.random() < 0.5:
+            self.catalog.append()
+        self.files.seeds = (SeedTable("lake.log", str(metadata.table_uuid), len(self.catalog.snapshots())),)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -158,6 +192,10 @@ class TableWorld:
             self._publish()
         if self.rng.random() < 0.15 and len(self.scheduler.actors) < MAX_ACTORS:
             self._start()
+        metadata = self.catalog.metadata
+        if self.kind == "forgotten position" and metadata is not None and not self.files.objects:
+            self._change_property(metadata)  # before a registration remembers it
+            actor.killed |= self.forgotten is not None
         if self.rng.random() < 0.04:
             self.trace(f"{actor.name} is killed")
             actor.killed = True
@@ -183,6 +221,7 @@ class TableWorld:
             (self.catalog.compact if chosen == "compact" else self.catalog.append)()
             return
         if chosen == "expiry":
+            self.changed |= PROPERTY not in self.catalog.metadata.properties  # nothing shows that there was none
             self.catalog.expire()
         elif chosen == "rollback":
             self.changed |= self.catalog.roll_back()
@@ -194,7 +233,13 @@ class TableWorld:
 
     def _change_property(self, metadata: TableMetadata) -> None:
         present = metadata.properties.get(PROPERTY)
-        if present is None:
+        if present is None or (self.kind == "forgotten position" and not self.exists):
+            return
+        if self.kind == "forgotten position":
+            self.forgotten, self.changed = present, True
+            self.catalog.set_property(PROPERTY, None)
+            self.catalog.append()
+            self.catalog.expire()
             return
         value = None if self.kind == "removed position" else self.older
         self.older = self.older or present
@@ -218,7 +263,7 @@ class TableWorld:
         self._step("read the ledger")
         resolves = self.rng.random() < 0.5
         try:
-            self._register(Request(from_beginning=True))
+            self._register(self.request)
         except TransientError:
             return
         except TableNotRegistered as error:
@@ -249,7 +294,7 @@ class TableWorld:
 
     def _register_and_resolve(self) -> None:
         """A user registers, and accepts what has changed. Nothing else happens meanwhile."""
-        request = Request(from_beginning=True)
+        request = self.request
         for _ in range(RESOLUTIONS):
             try:
                 self._register(request)
@@ -262,6 +307,12 @@ class TableWorld:
 
     def _resolved(self, error: TableNotRegistered) -> Request:
         metadata = self.catalog.metadata
+        if self.forgotten is not None and metadata is not None:
+            self.catalog.set_property(PROPERTY, self.forgotten)
+            self.forgotten = None
+            return self.request
+        if error.reason == TableNotRegistered.reason:
+            return Request(from_beginning=True)
         if error.reason == Acceptance.POSITION_LOWER and metadata is not None:
             committed = last_committed(metadata, SINK_ID)
             if committed is None:
@@ -302,7 +353,9 @@ def _closed(number: int, acknowledged: int) -> ClosedObject:
 
 def run_case(seed: int, log: Callable[[str], None] | None = None) -> Violation | None:
     """What a run has violated."""
-    with without_threads(random.Random(f"{seed}/threads")), patch.object(registration, "FooterReader", _Footers):
+    footers = patch.object(registration, "FooterReader", _Footers)
+    ids = patch.object(registration, "LedgerFieldIds", _FieldIds)
+    with without_threads(random.Random(f"{seed}/threads")), footers, ids:
         try:
             TableWorld(seed, log).run()
         except Violation as violation:
