@@ -42,7 +42,7 @@ class CoordinatorContext:
     of `spec.format.registry` and `spec.format.schema`. `dead_letter_topic` makes a producer of dead letters by its name
     and whether it uses transactions. `previous`: a first claim continues this writer. `store_check` returns the result
     of `sink_job.s3.check_store`, which may have started before the coordinator; None: the coordinator makes it.
-    `held_topics` returns those of the given topics that must not be read yet, at once; each poll of log ends calls it.
+    `held_topics` returns those of the given topics that no round may read yet, at once; each poll of log ends calls it.
     """
 
     s3: S3Settings

@@ -192,10 +192,10 @@ class RoundLoop:
             return True
 
     def _poll_and_run(self, now: int) -> bool:
-        ends, appears_truncated = self._log_ends.poll(self._readable())
+        ends, appears_truncated = self._log_ends.poll(self._assigned())
         if appears_truncated:
             self._discover_topics(now)  # the log may belong to a re-created topic
-            ends = self._log_ends.poll_until_plausible(self._readable)
+            ends = self._log_ends.poll_until_plausible(self._assigned)
         host = self.context.clock()  # the round clock does not advance while the ledger's is ahead of it
         planned = plan(self._partition_views(ends, now), self.sink.spec.rounds, host, eager=self.stop_condition.ends)
         if planned.empty:
@@ -210,6 +210,7 @@ class RoundLoop:
         return True
 
     def _partition_views(self, ends: Mapping[TopicPartition, int], now: int) -> dict[TopicPartition, PartitionView]:
+        held = self.context.held_topics(self._discovery.current)  # their lag is known, and no round reads them
         return {
             tp: PartitionView(
                 next=(state := self._rounds.state_of(tp)).next,
@@ -219,6 +220,7 @@ class RoundLoop:
                 is_close_due=is_close_due(state, self.sink.spec.rotation, now),
             )
             for tp, end in ends.items()
+            if tp.topic not in held
         }
 
     # -- between rounds ----------------------------------------------------------------------------------------------
@@ -265,8 +267,3 @@ class RoundLoop:
     def _assigned(self) -> list[TopicPartition]:
         """The topic-partitions that are read: those of the ledger whose topic the manifest names and Kafka has."""
         return [tp for tp in self._rounds.partitions if tp.topic in self._discovery.current]
-
-    def _readable(self) -> list[TopicPartition]:
-        """Those that the next round may read. The others wait: a run with an end is not caught up without them."""
-        held = self.context.held_topics(self._discovery.current)
-        return [tp for tp in self._assigned() if tp.topic not in held]

@@ -243,6 +243,13 @@ def test_a_topic_that_is_held_is_not_read_and_others_are(sink: MemorySinkFixture
         polls.append(frozenset(topics))
         return frozenset({"held"}) if len(polls) < 9 else frozenset()
 
+    driver = sink.driver(log, held_topics=held)
+    loop = driver.start()
+    loop.recover()
+    loop.run_once()
+    loop.close()
+    found = {each.topic: (each.next, each.end) for each in driver.progress.report().partitions}
+    assert found == {"log": (2, 13), "held": (0, 13)}
     sink.run(log, held_topics=held)
     assert {*polls} == {frozenset({"log", "held"})}
     assert copied(sink) == sorted([*range(13)] * 2)

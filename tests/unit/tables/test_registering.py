@@ -8,6 +8,7 @@ import pytest
 
 from sink_job.api.errors import ConfigurationError
 from sink_job.api.parser import load_sink
+from sink_job.api.report import TableReport, TableSums
 from sink_job.api.spec import Sink
 from sink_job.coordinator.context import StopCondition
 from sink_job.coordinator.progress import Progress
@@ -46,6 +47,20 @@ def test_a_sink_registers_if_it_has_tables(tables: Any) -> None:
     progress = Progress(found, lambda: 0)
     registrar = module.registering(found, settings, s3, progress, lambda: 0, str)
     assert isinstance(registrar, Registrar) is bool(tables)
+
+
+def test_topics_that_wait_are_in_the_report_of_the_driver() -> None:
+    found = sink(*TABLES)
+    settings: Any = S3Settings.of(found.spec, {})
+    s3: Any = None
+    progress, waiting = Progress(found, lambda: 0), module.NoTopics()
+    report = TableReport(table="lake.new", topic="new", reason="TopicWaitsForTable", message="it waits")
+    waiting.reports = lambda: [report]  # type: ignore[method-assign]
+    registrar = module.registering(found, settings, s3, progress, lambda: 0, str, held=waiting)
+    assert isinstance(registrar, Registrar)
+    registrar._report([])
+    assert progress.report().tables == [report]
+    assert progress.report().table_sums == TableSums(tables=1, failing=1)
 
 
 @pytest.mark.parametrize(
