@@ -5,21 +5,29 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 from sink_job.api.enums import CatalogType
 from sink_job.api.errors import AccessDenied, TableIncompatible, TopicWaitsForTable, TransientError
+from sink_job.api.parser import load_sink
 from sink_job.api.sections.tables_section import CatalogSpec, TableSpec
+from sink_job.coordinator.context import StopCondition
 from sink_job.ledger.schemas.field_ids import LedgerFieldIds
+from sink_job.parquet.types import FIELD_ID
 from sink_job.s3 import S3Client
 from sink_job.tables.catalogs import IcebergCatalog
 from sink_job.tables.field_ids.waiting_topics import ATTEMPTS, WaitingTopics
 from tests.support.memory_s3 import MemoryS3
-from tests.support.table_sink import TableSink
+from tests.support.running import running_driver
+from tests.support.sink_fixture import manifest
+from tests.support.table_sink import FORMAT, TableSink, parquet_log
 
 ROOT = "topics/_s3sink/default.log/"
 LIMIT_S = 20
@@ -238,3 +246,34 @@ def test_types_and_names_in_another_case_do_not_matter(waiting: Waiting) -> None
         topics.held(["log"])
         until(lambda: not topics.held(["log"]))
     assert waiting.ids("log", "kind", "offset") == {"kind": 3, "offset": 2}
+
+
+def test_a_driver_copies_other_topics_while_a_catalog_is_down(table_sink: TableSink) -> None:
+    spec = {
+        "format": FORMAT,
+        "kafka": {"bootstrapServers": "127.0.0.1:9", "topics": ["log", "new"], "groupId": "group"},
+    }
+    table_sink.fixture.run(parquet_log(10))
+    table_sink.fixture.sink = load_sink(manifest("archive", "http://127.0.0.1:9", flush_size=10, name="log", spec=spec))
+    waiting = Waiting(table_sink)
+    waiting.s3 = table_sink.s3
+    waiting.create("lake.new", "kind", "offset")
+    waiting.catalog.error = TransientError("the catalog is down")
+    log = replace(parquet_log(40), other_topics={"new": "id"})
+    with waiting.topics() as topics:
+        driver = table_sink.fixture.driver(log, goal=StopCondition(), held_topics=topics.held)
+        with running_driver(driver):
+            until(lambda: len(_objects(table_sink, "log")) == 4)
+            assert _objects(table_sink, "new") == []
+            assert topics.held(["log", "new"]) == {"new"}
+            waiting.catalog.error = None
+            until(lambda: len(_objects(table_sink, "new")) == 4)
+    content = table_sink.s3.objects[_objects(table_sink, "new")[0]].body
+    schema = pq.read_schema(pa.BufferReader(content))
+    ids = {each.name: int(each.metadata[FIELD_ID]) for each in schema}
+    assert ids == {"partition": 3, "offset": 2, "kind": 1}
+
+
+def _objects(sink: TableSink, topic: str) -> list[str]:
+    keys = [*sink.s3.objects]  # a driver adds some meanwhile
+    return sorted(key for key in keys if key.startswith(f"topics/{topic}/"))
