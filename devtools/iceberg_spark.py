@@ -25,6 +25,7 @@ from devtools.iceberg_rest.jars import rest_jars
 from devtools.processes import LOOPBACK, ServerFailedError, kill_session
 from devtools.s3 import ACCESS_KEY, REGION, SECRET_KEY
 from sink_job.engine.cache import cache_dir
+from sink_job.kafka.jvm import spark_jars
 from sink_job.spark.jar_table import jar_table
 from sink_job.spark.jars import cached_jars
 
@@ -38,6 +39,14 @@ _UNUSED: Final = re.compile(
     r"|spark-mllib|netty-codec-native-quic)"
 )
 """Jars of Spark that these scripts need not: half of its size."""
+_HIVE_CLIENT: Final = (
+    "hive-metastore-*.jar",
+    "hive-common-*.jar",
+    "hive-exec-*-core.jar",
+    "hive-serde-*.jar",
+    "hive-shims-*.jar",
+)
+"""Jars of the PySpark of the product that a client of the metastore needs."""
 _TIMEOUT_S: Final = 300
 _PROGRAM: Final = """
 import json, os, sys
@@ -94,7 +103,7 @@ def _extract(sdist: Path, made: Path) -> None:
 
 
 class IcebergSpark:
-    """A running Spark. Its catalog `rest` is the REST catalog."""
+    """A running Spark. Its catalog `rest` is the REST catalog, `hive` the metastore."""
 
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self._process = process
@@ -123,11 +132,18 @@ class IcebergSpark:
 
 
 @contextlib.contextmanager
-def iceberg_spark(folder: Path, rest: str, endpoint: str) -> Iterator[IcebergSpark]:
-    """A Spark for tables of the REST catalog with the URL `rest`, whose files are on the S3 server `endpoint`. `folder`
-    is for its log and its files. Raises ServerFailedError."""
+def iceberg_spark(
+    folder: Path, endpoint: str, *, rest: str | None = None, hive: str | None = None
+) -> Iterator[IcebergSpark]:
+    """A Spark for tables of the REST catalog with the URL `rest`, and of the metastore with the URI `hive`, whose files
+    are on the S3 server `endpoint`. `folder` is for its log and its files. Raises ServerFailedError."""
     aws = [jar for jar in rest_jars() if jar.name.startswith("iceberg-aws-bundle-")]
-    settings = _settings([*cached_jars("iceberg-spark", _RUNTIME, "Iceberg's runtime, 48 MB"), *aws], rest, endpoint)
+    client = [] if hive is None else [jar for name in _HIVE_CLIENT for jar in spark_jars().glob(name)]
+    jars = [*cached_jars("iceberg-spark", _RUNTIME, "Iceberg's runtime, 48 MB"), *aws, *client]
+    settings = _settings(jars)
+    for name, uri in (("rest", rest), ("hive", hive)):
+        if uri is not None:
+            settings |= _catalog(name, uri, endpoint)
     environment = {
         **{name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS")},
         "PYTHONPATH": str(packages()),
@@ -157,8 +173,7 @@ def iceberg_spark(folder: Path, rest: str, endpoint: str) -> Iterator[IcebergSpa
         process.communicate()
 
 
-def _settings(jars: list[Path], rest: str, endpoint: str) -> dict[str, str]:
-    rest_catalog = "spark.sql.catalog.rest"
+def _settings(jars: list[Path]) -> dict[str, str]:
     return {
         "spark.master": "local[1]",
         "spark.driver.host": LOOPBACK,
@@ -171,11 +186,18 @@ def _settings(jars: list[Path], rest: str, endpoint: str) -> dict[str, str]:
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        rest_catalog: "org.apache.iceberg.spark.SparkCatalog",
-        f"{rest_catalog}.type": "rest",
-        f"{rest_catalog}.uri": rest,
-        f"{rest_catalog}.cache-enabled": "false",
-        f"{rest_catalog}.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-        f"{rest_catalog}.s3.endpoint": endpoint,
-        f"{rest_catalog}.s3.path-style-access": "true",
+    }
+
+
+def _catalog(name: str, uri: str, endpoint: str) -> dict[str, str]:
+    """The settings of a catalog; `name` is its type, too."""
+    key = f"spark.sql.catalog.{name}"
+    return {
+        key: "org.apache.iceberg.spark.SparkCatalog",
+        f"{key}.type": name,
+        f"{key}.uri": uri,
+        f"{key}.cache-enabled": "false",
+        f"{key}.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        f"{key}.s3.endpoint": endpoint,
+        f"{key}.s3.path-style-access": "true",
     }

@@ -335,6 +335,7 @@ class CatalogType(StrEnum):
     REST = "Rest"
     GLUE = "Glue"
     GLUE_PARTITIONS = "GluePartitions"
+    HIVE = "Hive"
     HIVE_PARTITIONS = "HivePartitions"
     SQL = "Sql"
 

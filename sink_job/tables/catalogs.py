@@ -30,7 +30,7 @@ from pyiceberg.types import LongType, NestedField
 from sink_job.api.enums import CatalogType
 from sink_job.api.errors import AccessDenied, ConfigurationError, SinkError, TransientError
 from sink_job.api.sections.tables_section import CatalogSpec
-from sink_job.tables.catalog.access import SECTION, CatalogAccess
+from sink_job.tables.catalog.access import SECTION, CatalogAccess, CommitNotSent
 from sink_job.tables.catalog.rest import SinkRestCatalog
 from sink_job.tables.catalog.untrusted import delete_all, old_metadata_files
 from sink_job.tables.file_io import ClientOf, SinkFileIO, file_properties
@@ -67,7 +67,8 @@ class TableCatalog(Protocol):
     def commit(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> None:
-        """One request. Raises CommitRejected, CommitUnknown and ConfigurationError."""
+        """One request. Raises CommitRejected, CommitUnknown, and if it was not sent ConfigurationError or
+        CommitNotSent."""
         ...
 
 
@@ -118,7 +119,7 @@ class IcebergCatalog:
             raise CommitRejected(str(error)) from error
         except (ForbiddenError, UnauthorizedError) as error:
             raise self._failure(error) from error
-        except ConfigurationError:  # of the login or the store: the commit was not sent
+        except (ConfigurationError, CommitNotSent):  # of the login or the store: the commit was not sent
             raise
         except Exception as error:
             known = self._known(error)
@@ -181,6 +182,12 @@ def _opened(spec: CatalogSpec, properties: Mapping[str, str], access: CatalogAcc
 
         opened = glue.open_glue(CATALOG_NAME, spec, access, properties)
         return IcebergCatalog(_with_own_files(opened, properties), label, glue.aws_error)
+    if spec.type is CatalogType.HIVE:
+        from sink_job.tables.catalog.hive import SinkHiveCatalog  # only here: it loads Thrift
+        from sink_job.tables.catalog.metastore import Metastore, metastore_error
+
+        hive = SinkHiveCatalog(CATALOG_NAME, Metastore(properties["uri"], access), properties)
+        return IcebergCatalog(_with_own_files(hive, properties), label, metastore_error)
     return IcebergCatalog(_with_own_files(SinkRestCatalog(CATALOG_NAME, access, properties), properties), label)
 
 

@@ -39,7 +39,7 @@ NOTHING_BEFORE = "older_than => timestamp'2100-01-01 00:00:00', retain_last => 1
 @pytest.fixture(scope="module")
 def spark(rest: str, s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSpark]:
     """Spark, for all tests of this file."""
-    with iceberg_spark(tmp_path_factory.mktemp("spark"), rest, s3.endpoint) as process:
+    with iceberg_spark(tmp_path_factory.mktemp("spark"), s3.endpoint, rest=rest) as process:
         yield process
 
 

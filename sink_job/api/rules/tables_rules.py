@@ -20,6 +20,7 @@ _TABLES: Final[Path] = ("spec", "tables")
 _OUTPUT: Final[Path] = ("spec", "format", "output")
 _TOPIC: Final = "{topic}"
 _GLUE: Final = (CatalogType.GLUE, CatalogType.GLUE_PARTITIONS)
+_HIVE: Final = (CatalogType.HIVE, CatalogType.HIVE_PARTITIONS)
 _DATABASE_NAME: Final = re.compile(r"[a-z0-9_{}]+[.][a-z0-9_{}]+")
 
 
@@ -90,7 +91,7 @@ def _hidden(spec: Spec, here: Path) -> Iterator[FieldError]:
 
 def _catalog(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
     yield from _of_other_types(spec, here)
-    if spec.type in (CatalogType.SQL, CatalogType.GLUE):
+    if spec.type in (CatalogType.SQL, CatalogType.GLUE, CatalogType.HIVE):
         yield from _warehouse(spec, here)
     if spec.type.is_glue and spec.region is None:
         text = f"is missing: the type {spec.type} needs it, for example eu-central-1"
@@ -102,7 +103,7 @@ def _catalog(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
     elif spec.type is CatalogType.SQL:
         if not spec.uri.startswith("sqlite:///"):
             yield FieldError(uri, f"is not for the type {spec.type}: use sqlite:/// and the path of a file")
-    elif spec.type is CatalogType.HIVE_PARTITIONS:
+    elif spec.type in _HIVE:
         if not spec.uri.startswith("thrift://"):
             yield FieldError(uri, f"is not for the type {spec.type}: use thrift://host:9083")
     elif not spec.uri.startswith(("https://", "http://")):
@@ -113,8 +114,9 @@ def _catalog(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
 
 def _warehouse(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
     if spec.warehouse is None:
-        yield FieldError((*here, "warehouse"), f"is missing: the type {spec.type} needs it", ((*here, "type"),))
-    elif not spec.warehouse.startswith("s3://"):
+        if spec.type is not CatalogType.HIVE:  # each database of a metastore has a location
+            yield FieldError((*here, "warehouse"), f"is missing: the type {spec.type} needs it", ((*here, "type"),))
+    elif not spec.warehouse.startswith(("s3://", "s3a://") if spec.type is CatalogType.HIVE else "s3://"):
         yield FieldError((*here, "warehouse"), "is not in a bucket: use s3://bucket/folder", ((*here, "type"),))
 
 
@@ -122,8 +124,12 @@ def _of_other_types(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
     """The errors of fields that belong to another type of catalog."""
     for name, is_set, types in (
         ("credentials", spec.credentials is not None, (CatalogType.REST, *_GLUE)),
-        ("caSecret", spec.ca_secret is not None, (CatalogType.REST, *_GLUE)),
-        ("warehouse", spec.warehouse is not None, (CatalogType.REST, CatalogType.GLUE, CatalogType.SQL)),
+        ("caSecret", spec.ca_secret is not None, (CatalogType.REST, *_GLUE, *_HIVE)),
+        (
+            "warehouse",
+            spec.warehouse is not None,
+            (CatalogType.REST, CatalogType.GLUE, CatalogType.HIVE, CatalogType.SQL),
+        ),
         ("region", spec.region is not None, _GLUE),
         ("assumeRole", spec.assume_role is not None, _GLUE),
     ):

@@ -67,18 +67,19 @@ class CatalogSpec(SpecModel):
 
     type: Annotated[CatalogType, description(example="Rest")]
     """Kind of the catalog. Rest: Iceberg's REST protocol. Glue: AWS Glue Data Catalog. Sql: a SQLite database, for one
-    machine; the name of the catalog in it is default. GluePartitions: no table of Iceberg, but the partitions of an
-    existing table in AWS Glue (s3sink ddl --dialect glue), for every output format.
-    HivePartitions: the same in Hive's metastore (--dialect hive)."""
+    machine; the name of the catalog in it is default. Hive: Hive's metastore 2.3.10, or 4.0.1 or later.
+    GluePartitions: no table of Iceberg, but the partitions of an existing table in AWS Glue (s3sink ddl --dialect
+    glue), for every output format. HivePartitions: the same in Hive's metastore (--dialect hive)."""
     uri: Annotated[CatalogUri | None, description(example="https://catalog.example.com")] = None
     """URI of the catalog: http:// or https:// for Rest, sqlite:/// and the path of the file for Sql, thrift:// for
-    HivePartitions; these require it.
+    Hive and HivePartitions; these require it.
     For Glue and GluePartitions the endpoint; default: that of the region."""
     region: Annotated[Region | None, description(example="eu-central-1")] = None
     """Region of AWS. Required by Glue and GluePartitions, and only for them."""
     warehouse: Annotated[Warehouse | None, description(example="s3://lake/warehouse")] = None
     """Location of new tables: for Sql and Glue a folder in a bucket, outside of topicsDir, which they require; for Rest
-    what the catalog calls its warehouse. A database of Glue with a location has its tables there."""
+    what the catalog calls its warehouse; for Hive the folder of new databases, by default that of the metastore. A
+    database of Glue or Hive with a location in a bucket has its tables there."""
     credentials: Annotated[SecretRef | None, description(example={"secret": "catalog-login"})] = None
     """Secret with token (bearer token), or with clientId and clientSecret (OAuth client credentials), optionally
     tokenUrl and scope, or with username and password; for type Rest. Default of tokenUrl: that of the catalog. Default:
@@ -88,8 +89,8 @@ class CatalogSpec(SpecModel):
     """IAM role for requests to AWS Glue, for example of another account; only for Glue and
     GluePartitions. Metadata of Iceberg is read and written with spec.s3."""
     ca_secret: Annotated[SecretKey | None, description(example={"secret": "catalog-ca", "key": "ca.crt"})] = None
-    """CA certificates (PEM) to verify the certificate of the catalog and of the token endpoint; for Rest, Glue
-    and GluePartitions."""
+    """CA certificates (PEM) to verify the certificate of the catalog and of the token endpoint; for all types but Sql.
+    Connections to Hive's metastore have TLS only with it."""
 
 
 class TableSpec(SpecModel):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from sink_job.api.errors import SecretNotFound
+from sink_job.api.errors import SecretNotFound, TransientError
 from sink_job.api.sections.secret_refs import SecretRef
 from sink_job.api.sections.tables_section import CatalogSpec
 from sink_job.s3 import S3Settings
@@ -15,6 +15,10 @@ from sink_job.s3.access.assumed_role import AssumedRole
 from sink_job.s3.proxy import ProxySettings
 
 SECTION: Final = "spec.tables.catalog"
+
+
+class CommitNotSent(TransientError):
+    """The catalog cannot get a commit now, and has not got it."""
 
 
 def _hide_nothing(values: Iterable[str]) -> None:

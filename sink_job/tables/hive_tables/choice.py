@@ -34,7 +34,7 @@ def open_any(spec: CatalogSpec, settings: S3Settings, access: CatalogAccess) -> 
         from sink_job.tables.hive_tables.hive_partitions import HivePartitions  # only here: it loads Thrift
 
         assert spec.uri is not None, "the rules require it"
-        return HivePartitions(spec.uri)
+        return HivePartitions(spec.uri, access)
     return open_catalog(spec, clients_like(settings), access)
 
 

@@ -1,26 +1,25 @@
-"""Partitions of tables in Hive's metastore, over Thrift: without TLS and without a login, as a metastore has neither by
-default. No secret is sent."""
+"""Partitions of tables in Hive's metastore, over Thrift."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any
 
-from hive_metastore.ThriftHiveMetastore import Client
-from hive_metastore.ttypes import AddPartitionsRequest, InvalidObjectException, NoSuchObjectException, Partition
-from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from hive_metastore.ttypes import (
+    AddPartitionsRequest,
+    GetTableRequest,
+    InvalidObjectException,
+    NoSuchObjectException,
+    Partition,
+)
 from thrift.Thrift import TException
-from thrift.transport.TSocket import TSocket
-from thrift.transport.TTransport import TBufferedTransport
 
-from sink_job.api.errors import TableIncompatible, TransientError
+from sink_job.api.errors import TableIncompatible
+from sink_job.tables.catalog.access import CatalogAccess
+from sink_job.tables.catalog.metastore import Metastore, metastore_error
 from sink_job.tables.hive_tables.store import PartitionedTable, PartitionStore, TablePartition, check_location
-
-PORT: Final = 9083
-TIMEOUT_S: Final = 60.0
 
 
 class HivePartitions(PartitionStore):
@@ -28,16 +27,15 @@ class HivePartitions(PartitionStore):
 
     command = "s3sink ddl --dialect hive"
 
-    def __init__(self, uri: str, timeout_s: float = TIMEOUT_S) -> None:
-        """`uri`: `thrift://host:port`. `timeout_s`: maximum time without a response. Sends no request."""
-        self._uri = uri
-        self._timeout_s = timeout_s
+    def __init__(self, uri: str, access: CatalogAccess | None = None) -> None:
+        """`uri`: `thrift://host:port`. Sends no request."""
+        self._metastore = Metastore(uri, access or CatalogAccess())
 
     def table(self, name: str) -> PartitionedTable | None:
         database, _, table = name.partition(".")
         with self._client() as client:
             try:
-                found = client.get_table(database, table)
+                found = client.get_table_req(GetTableRequest(database, table)).table
             except NoSuchObjectException:
                 return None
         keys = tuple(each.name for each in found.partitionKeys or ())
@@ -67,15 +65,10 @@ class HivePartitions(PartitionStore):
 
     @contextmanager
     def _client(self) -> Iterator[Any]:
-        url = urlsplit(self._uri)
-        socket = TSocket(url.hostname, url.port or PORT)
-        socket.setTimeout(self._timeout_s * 1000)
-        transport = TBufferedTransport(socket)
         try:
-            transport.open()
-            yield Client(TBinaryProtocol(transport))
-        except (TException, OSError) as error:
-            text = getattr(error, "message", None) or error
-            raise TransientError(f"Hive's metastore {self._uri}: {type(error).__name__}: {text}") from error
-        finally:
-            transport.close()
+            with self._metastore.client() as client:
+                yield client
+        except TException as error:
+            found = metastore_error(error)
+            assert found is not None, "an error of Thrift"
+            raise type(found)(f"Hive's metastore {self._metastore.uri}: {found}") from error

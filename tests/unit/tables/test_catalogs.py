@@ -19,6 +19,7 @@ from pyiceberg.exceptions import (
 from sink_job.api.enums import CatalogType
 from sink_job.api.errors import AccessDenied, TransientError
 from sink_job.api.sections.tables_section import CatalogSpec
+from sink_job.tables.catalog.access import CommitNotSent
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown, IcebergCatalog, open_catalog
 from sink_job.tables.file_io import SinkFileIO
 from sink_job.tables.plan import Request
@@ -54,6 +55,7 @@ def failing(error: Exception) -> IcebergCatalog:
         (ServiceUnavailableError("503"), CommitUnknown),
         (ConnectionError("reset"), CommitUnknown),
         (ForbiddenError("403"), AccessDenied),
+        (CommitNotSent("locked"), CommitNotSent),
     ],
     ids=lambda each: getattr(each, "__name__", type(each).__name__),
 )

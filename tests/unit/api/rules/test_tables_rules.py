@@ -12,6 +12,7 @@ SQL = {"type": "Sql", "uri": "sqlite:////data/catalog.db", "warehouse": "s3://la
 REST = {"type": "Rest", "uri": "https://catalog.example.com"}
 GLUE = {"type": "Glue", "region": "eu-central-1", "warehouse": "s3://lake/tables"}
 PARTITIONS = {"type": "GluePartitions", "region": "eu-central-1"}
+HIVE_TABLES = {"type": "Hive", "uri": "thrift://metastore:9083"}
 HIVE = {"type": "HivePartitions", "uri": "thrift://metastore:9083"}
 ROLE = {"arn": "arn:aws:iam::123456789012:role/lake"}
 LOGIN = {**REST, "credentials": {"secret": "login"}, "caSecret": {"secret": "ca", "key": "ca.crt"}}
@@ -31,6 +32,8 @@ def tables(*catalogs: object, name: str = "lake.{topic}") -> dict[str, object]:
         LOGIN,
         GLUE,
         {**GLUE, "assumeRole": ROLE},
+        HIVE_TABLES,
+        {**HIVE_TABLES, "warehouse": "s3a://lake/tables", "caSecret": {"secret": "ca", "key": "ca.crt"}},
     ],
 )
 def test_a_table_of_each_topic_is_accepted(catalog: object) -> None:
@@ -116,6 +119,14 @@ def test_other_names_of_branches_are_rejected(branch: str) -> None:
         (tables({**GLUE, "region": None}), "[0].catalog.region: is missing: the type Glue needs it"),
         (tables({**GLUE, "warehouse": None}), "[0].catalog.warehouse: is missing: the type Glue needs it"),
         (tables({**GLUE, "uri": "http://c"}), "[0].catalog.uri: is not encrypted: use https://, or http:// on this"),
+        (tables({"type": "Hive"}), "[0].catalog.uri: is missing: the type Hive needs it"),
+        (tables({**HIVE_TABLES, "uri": "https://m"}), "[0].catalog.uri: is not for the type Hive: use thrift://host:"),
+        (
+            tables({**HIVE_TABLES, "warehouse": "hdfs://x"}),
+            "[0].catalog.warehouse: is not in a bucket: use s3://bucket",
+        ),
+        (tables({**HIVE_TABLES, "credentials": {"secret": "a"}}), "[0].catalog.credentials: has no effect with the"),
+        (tables(HIVE_TABLES, name="Lake.{topic}"), "[0].name: is not a name for the type Hive: use database.name in"),
         (tables(GLUE, name="Lake.{topic}"), "[0].name: is not a name for the type Glue: use database.name in"),
         (tables(GLUE, name="a.b.{topic}"), "[0].name: is not a name for the type Glue: use database.name in"),
         (

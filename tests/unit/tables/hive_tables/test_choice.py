@@ -25,6 +25,7 @@ from sink_job.tables.registration import Registration, TopicTable
     [
         (CatalogType.SQL, IcebergCatalog, Registration),
         (CatalogType.GLUE, IcebergCatalog, Registration),
+        (CatalogType.HIVE, IcebergCatalog, Registration),
         (CatalogType.GLUE_PARTITIONS, GluePartitions, PartitionRegistration),
         (CatalogType.HIVE_PARTITIONS, HivePartitions, PartitionRegistration),
     ],
@@ -32,8 +33,8 @@ from sink_job.tables.registration import Registration, TopicTable
 def test_a_type_has_its_catalog_and_its_registration(
     kind: CatalogType, store: type[object], registration: type[object], tmp_path: Path
 ) -> None:
-    uris = {CatalogType.SQL: f"sqlite:///{tmp_path}/c.db", CatalogType.HIVE_PARTITIONS: "thrift://metastore:9083"}
-    uri = uris.get(kind)
+    hive = dict.fromkeys((CatalogType.HIVE, CatalogType.HIVE_PARTITIONS), "thrift://metastore:9083")
+    uri = {CatalogType.SQL: f"sqlite:///{tmp_path}/c.db", **hive}.get(kind)
     spec = CatalogSpec(type=kind, uri=uri, region="eu-central-1", warehouse="s3://lake/tables")
     catalog = open_any(spec, S3Settings(bucket="archive"), CatalogAccess())
     assert isinstance(catalog, store)

@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from sink_job.api.errors import TransientError
+from sink_job.tables.catalog.access import CatalogAccess
 from sink_job.tables.hive_tables.hive_partitions import HivePartitions
 
 
@@ -18,4 +19,4 @@ def test_a_metastore_that_does_not_exist_or_answer_is_a_transient_error() -> Non
         silent.listen()
         uri = f"thrift://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(TransientError, match="read timeout"):
-            HivePartitions(uri, timeout_s=0.2).table("lake.log")
+            HivePartitions(uri, CatalogAccess(timeout_s=0.2)).table("lake.log")
