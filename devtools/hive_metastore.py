@@ -7,6 +7,7 @@ own, which `in_hive` makes. Statements come from standard input as JSON; the row
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import shutil
 import socket
@@ -32,6 +33,7 @@ _JAVA: Final = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _JARS: Final = Path(pyspark.__file__).parent / "jars"
 
 
+@functools.cache
 def why_not() -> str | None:
     """Why this system cannot run it; None if it can."""
     if shutil.which("unshare") is None:

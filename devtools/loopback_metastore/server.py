@@ -18,13 +18,12 @@ from sink_job.kafka.jvm import java_binary, plain_jvm, spark_jars
 _HERE: Final = Path(__file__).parent
 _MAIN: Final = "org.apache.hadoop.hive.metastore.LoopbackMetastore"
 _START_SECONDS: Final = 120
-LOCK_S: Final = 5
-"""After this time without a heartbeat, in s, a lock is removed."""
 
 
 @contextmanager
-def metastore(folder: Path) -> Iterator[str]:
-    """The URI of a running server. `folder` is for its database and log. Raises ServerFailedError."""
+def metastore(folder: Path, lock_s: int = 60) -> Iterator[str]:
+    """The URI of a running server. `folder` is for its database and log. It removes a lock after `lock_s` without a
+    heartbeat. Raises ServerFailedError."""
     properties = {
         "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/metastore;create=true",
         "hive.metastore.warehouse.dir": f"file://{folder}/warehouse",
@@ -34,7 +33,7 @@ def metastore(folder: Path) -> Iterator[str]:
         "datanucleus.connectionPoolingType": "NONE",  # so do pools
         "hive.support.concurrency": "true",
         "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager",
-        "hive.txn.timeout": f"{LOCK_S}s",
+        "hive.txn.timeout": f"{lock_s}s",
         "hive.timedout.txn.reaper.start": "1s",
         "hive.timedout.txn.reaper.interval": "1s",
         **{f"fs.{scheme}.impl": "org.apache.hadoop.hive.metastore.BucketFolders" for scheme in ("s3", "s3a")},

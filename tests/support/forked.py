@@ -7,9 +7,9 @@ import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
+from typing import Any, Protocol
 
-from devtools.faults.s3_proxy import FaultProxy, Kill, Point
-from devtools.faults.s3_requests import Predicate
+from devtools.faults.s3_proxy import Kill, Point
 
 Work = Callable[[], object]
 """What a process does. It is pickled: a function of a module, or a `functools.partial` of one."""
@@ -27,7 +27,15 @@ def forkserver() -> ForkServerContext:
     return context
 
 
-def killed_at(work: Work, proxy: FaultProxy, matches: Predicate, point: Point, nth: int) -> bool:
+class KillingProxy(Protocol):
+    """A proxy that can kill a process at a request."""
+
+    def when(self, matches: Any, fault: Any, *, point: Point, nth: int) -> object: ...
+
+    def resume(self) -> None: ...
+
+
+def killed_at(work: Work, proxy: KillingProxy, matches: Callable[[Any], bool], point: Point, nth: int) -> bool:
     """Runs `work` in a process that is killed with SIGKILL at the `nth` matching request of the proxy, before or after
     the server has executed it. Returns whether the request occurred; without it the process ends with its work."""
     gate, other = multiprocessing.Pipe()

@@ -68,10 +68,10 @@ class MetastoreFront:
         """The methods of the commits."""
         return [each.method for each in self.requests if each.is_commit]
 
-    def when(self, matches: Matches, action: Kill, *, point: Point, nth: int) -> None:
+    def when(self, matches: Matches, fault: Kill, *, point: Point, nth: int) -> None:
         """Kills a process at the first request that matches."""
         assert nth == 1
-        self._rule = (matches, action, point)
+        self._rule = (matches, fault, point)
 
     def resume(self) -> None:
         self._rule = None

@@ -46,7 +46,7 @@ def test_a_metastore_with_conditions_is_asked_once() -> None:
     assert other.calls == metastore.calls
 
 
-def test_a_metastore_without_conditions_is_refused_each_time_and_keeps_no_view() -> None:
+def test_a_metastore_without_conditions_is_rejected_each_time_and_keeps_no_view() -> None:
     metastore = MemoryMetastore(conditions=False)
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="does not check the condition of a commit"):
@@ -78,7 +78,7 @@ def test_a_view_that_cannot_be_dropped_stays() -> None:
     assert name.startswith(PROBE)
 
 
-def test_a_metastore_without_the_request_is_refused() -> None:
+def test_a_metastore_without_the_request_is_rejected() -> None:
     error = TApplicationException(TApplicationException.UNKNOWN_METHOD, "Invalid method name: 'get_table_req'")
     with pytest.raises(ConfigurationError, match="Invalid method name"):
         require(failing("get_table_req", error=error))
