@@ -8,6 +8,9 @@ from threading import Thread
 
 import pytest
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.schema import Schema
+from pyiceberg.table.update import AddSchemaUpdate, SetCurrentSchemaUpdate
+from pyiceberg.types import LongType, NestedField, StructType
 
 from devtools.certificates import self_signed
 from devtools.loopback_metastore.server import metastore
@@ -233,6 +236,24 @@ def test_parameters_of_others_stay_and_columns_follow_the_objects(sink_fixture: 
     assert expected.items() <= found.parameters.items()
     previous = found.parameters["previous_metadata_location"]
     assert previous != found.parameters["metadata_location"]
+
+
+def test_a_nested_column_changes_in_the_table_where_the_metastore_does_not_allow_it(table: HiveTable) -> None:
+    """`hive.metastore.disallow.incompatible.col.type.changes` is true by default."""
+    table.register()
+    x, y = (NestedField(101 + at, name, LongType(), required=False) for at, name in enumerate("xy"))
+    for number, nested in enumerate((StructType(x), StructType(x, y)), 1):
+        loaded = table.lake.catalog.load(table.name)
+        assert loaded is not None
+        fields = [*loaded.schema().fields[:4], NestedField(100, "nested", nested, required=False)]
+        added = AddSchemaUpdate(schema=Schema(*fields, schema_id=number))
+        current = SetCurrentSchemaUpdate.model_validate({"schema-id": number})
+        table.lake.catalog.commit(loaded, (), (added, current))
+    loaded = table.other().load_table(table.name)
+    assert loaded.schema().find_type("nested") == StructType(x, y)
+    with table.client() as client:
+        columns = {each.name: each.type for each in client.get_table(table.database, "log").sd.cols}
+    assert columns["nested"] == "struct<x:bigint>"
 
 
 def test_a_table_that_is_not_icebergs_stops(table: HiveTable, front: MetastoreFront) -> None:

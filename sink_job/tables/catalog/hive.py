@@ -7,6 +7,7 @@ new table is one `create_table`, which the metastore rejects if the table exists
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -35,13 +36,17 @@ from sink_job.api.errors import ConfigurationError
 from sink_job.tables.catalog import hive_lock
 from sink_job.tables.catalog.access import SECTION
 from sink_job.tables.catalog.hive_condition import condition, require_conditions
-from sink_job.tables.catalog.hive_table import changed_table, location_in, new_table
+from sink_job.tables.catalog.hive_table import changed_table, location_in, new_table, with_columns_of
 from sink_job.tables.catalog.metastore import Metastore, message_of
 from sink_job.tables.file_io import SCHEMES
 
 LOCKS: Final = "engine.hive.lock-enabled"
 """The property of a table whose clients use no locks, but all the condition."""
 _CHANGED: Final = "has been modified"
+_COLUMNS: Final = "incompatible with the existing columns"
+"""Unless `hive.metastore.disallow.incompatible.col.type.changes` is false, a nested column must not change."""
+
+_log = logging.getLogger(__name__)
 
 
 class SinkHiveCatalog(HiveCatalog):
@@ -125,15 +130,13 @@ class SinkHiveCatalog(HiveCatalog):
             if location_in(found) != table.metadata_location:
                 raise CommitFailedException(f"the table {database}.{name} has changed since it was loaded")
             changed = changed_table(found, table.metadata, staged.metadata, staged.metadata_location)
-            check()
             try:
-                client.alter_table_with_environment_context(database, name, changed, condition(table.metadata_location))
-            except InvalidOperationException as error:
-                raise CommitFailedException(message_of(error)) from error
-            except MetaException as error:
-                if _CHANGED in message_of(error):
-                    raise CommitFailedException(message_of(error)) from error
-                raise
+                check()
+                _alter(client, changed, table.metadata_location)
+            except _ColumnsRejected as error:
+                _log.info("%s.%s keeps its columns in the metastore: %s", database, name, error)
+                check()
+                _alter(client, with_columns_of(changed, found), table.metadata_location)
 
     @contextmanager
     def _locked(self, client: Any, database: str, name: str, table: Table) -> Iterator[Any]:
@@ -142,6 +145,24 @@ class SinkHiveCatalog(HiveCatalog):
             return
         with hive_lock.TableLock(self._metastore, database, name, hive_lock.WAIT_S).held(client) as check:
             yield check
+
+
+class _ColumnsRejected(CommitFailedException):
+    """The metastore does not accept the changed columns, and has changed nothing."""
+
+
+def _alter(client: Any, table: Any, location: str) -> None:
+    """Replaces a table whose metadata is at `location`. Raises CommitFailedException if the metastore has rejected it,
+    and the errors of Thrift."""
+    try:
+        client.alter_table_with_environment_context(table.dbName, table.tableName, table, condition(location))
+    except InvalidOperationException as error:
+        kind = _ColumnsRejected if _COLUMNS in message_of(error) else CommitFailedException
+        raise kind(message_of(error)) from error
+    except MetaException as error:
+        if _CHANGED in message_of(error):
+            raise CommitFailedException(message_of(error)) from error
+        raise
 
 
 def _table(client: Any, database: str, name: str) -> Any:

@@ -28,6 +28,7 @@ from hive_metastore.ttypes import (
 )
 from thrift.Thrift import TException
 
+from sink_job.api.errors import SinkError
 from sink_job.tables.catalog.access import CommitNotSent
 from sink_job.tables.catalog.metastore import Metastore, message_of
 
@@ -125,5 +126,5 @@ class TableLock:
                 for each in self._locks(client):
                     if each.agentInfo == agent:
                         client.unlock(UnlockRequest(lockid=each.lockid))
-        except TException as error:
+        except (TException, SinkError) as error:  # the outcome of the commit is what counts
             _log.warning("the lock %s of %s stays until it ends: %s", agent, self._name, message_of(error))

@@ -7,6 +7,7 @@ writes it. What other programs have set stays.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from copy import copy
@@ -17,7 +18,14 @@ from hive_metastore.ttypes import Table as HiveTable
 from pyiceberg.catalog.hive import HIVE_PRIMITIVE_TYPES, SchemaToHiveConverter
 from pyiceberg.schema import Schema, visit
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.types import DecimalType, PrimitiveType, TimestampNanoType, TimestamptzNanoType, TimestamptzType
+from pyiceberg.types import (
+    DecimalType,
+    NestedField,
+    PrimitiveType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    TimestamptzType,
+)
 
 from sink_job.api.errors import TableIncompatible
 
@@ -26,8 +34,11 @@ LOCATION: Final = "metadata_location"
 MAX_PARAMETER: Final = 32_672
 """Maximum length of a parameter's value, as in Iceberg's own catalog."""
 _MAX_NAME: Final = 256
+_MAX_COLUMN: Final = 767
 _MAX_COMMENT: Final = 256
 _PURGE: Final = "external.table.purge"
+_NAME_IN_TYPE: Final = re.compile(r"[\w. $]+")
+"""Names of fields that Hive's parser of types reads."""
 _OWN: Final = frozenset(
     ("EXTERNAL", "table_type", LOCATION, "previous_metadata_location", "storage_handler", "transactional", _PURGE)
 )
@@ -90,16 +101,45 @@ def changed_table(found: Any, before: TableMetadata, after: TableMetadata, locat
     return table
 
 
+def with_columns_of(table: Any, found: Any) -> Any:
+    """The table with the columns that it has as `found`."""
+    storage = copy(table.sd)
+    storage.cols = found.sd.cols
+    kept = copy(table)
+    kept.sd = storage
+    return kept
+
+
+class _NotInHive(Exception):
+    """Hive has no such type."""
+
+
 def _columns(schema: Schema) -> list[Any]:
-    types = _HiveTypes(hive2_compatible=True)
-    return [
-        FieldSchema(each.name, visit(each.field_type, types), each.doc and each.doc[:_MAX_COMMENT])
-        for each in schema.fields
-    ]
+    """The columns that Hive can have: their names differ in lower case, and a type that it cannot express is a
+    string."""
+    columns: dict[str, Any] = {}
+    for each in schema.fields:
+        if len(each.name) <= _MAX_COLUMN:
+            found = FieldSchema(each.name, _type_of(each), each.doc and each.doc[:_MAX_COMMENT])
+            columns.setdefault(each.name.lower(), found)
+    return list(columns.values())
+
+
+def _type_of(field: NestedField) -> str:
+    try:
+        text: str = visit(field.field_type, _HiveTypes(hive2_compatible=True))
+    except _NotInHive:
+        return "string"
+    return text if len(text) <= MAX_PARAMETER else "string"
 
 
 class _HiveTypes(SchemaToHiveConverter):
     """Hive's names of types: those that all versions can parse."""
+
+    def field(self, field: NestedField, field_result: str) -> str:
+        if not _NAME_IN_TYPE.fullmatch(field.name):
+            raise _NotInHive
+        return super().field(field, field_result)
 
     def primitive(self, primitive: PrimitiveType) -> str:
         if isinstance(primitive, DecimalType | TimestamptzType):

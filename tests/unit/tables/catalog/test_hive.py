@@ -110,6 +110,26 @@ def test_a_commit_that_may_have_been_applied_is_unknown_and_its_lock_is_given_ba
     assert lake.metastore.locks == {}
 
 
+def test_a_change_of_columns_that_is_rejected_is_sent_once_more_without_it(lake: Lake) -> None:
+    table = lake.created()
+    lake.metastore.tables["log"].sd.cols = []
+    errors: list[Exception] = [InvalidOperationException("types incompatible with the existing columns ... :\na")]
+
+    def reject(method: str) -> None:
+        if method == "alter_table" and errors:
+            raise errors.pop()
+
+    lake.metastore.before = reject
+    lake.catalog.commit(table, (), CHANGE)
+    found = lake.metastore.tables["log"]
+    assert (found.parameters["a"], found.sd.cols) == ("b", [])
+    errors += [InvalidOperationException("types incompatible with the existing columns")] * 2
+    loaded = lake.catalog.load("lake.log")
+    assert loaded is not None
+    with pytest.raises(CommitRejected, match="incompatible with the existing columns"):
+        lake.catalog.commit(loaded, (), CHANGE)
+
+
 def test_a_table_that_another_has_created_is_rejected(lake: Lake) -> None:
     lake.created()
     with pytest.raises(CommitRejected, match="exists"):

@@ -8,6 +8,7 @@ import pytest
 from hive_metastore.ttypes import LockState, MetaException
 from thrift.transport.TTransport import TTransportException
 
+from sink_job.api.errors import ConfigurationError
 from sink_job.tables.catalog.access import CommitNotSent
 from sink_job.tables.catalog.hive_lock import TableLock
 from tests.support.memory_metastore import MemoryMetastore
@@ -86,10 +87,11 @@ def test_a_metastore_without_locks_is_an_error_that_says_what_to_do(error: Excep
         pass
 
 
-def test_a_lock_that_cannot_be_given_back_does_not_hide_the_outcome_of_the_commit() -> None:
+@pytest.mark.parametrize("error", [TTransportException(message="closed"), ConfigurationError("no certificates")])
+def test_a_lock_that_cannot_be_given_back_does_not_hide_the_outcome_of_the_commit(error: Exception) -> None:
     def fail(method: str) -> None:
         if method == "show_locks":
-            raise TTransportException(message="closed")
+            raise error
 
     metastore = MemoryMetastore(before=fail)
     with pytest.raises(ZeroDivisionError), lock_of(metastore, Clock()).held(metastore):

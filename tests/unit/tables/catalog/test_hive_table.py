@@ -65,14 +65,24 @@ def created(metadata: TableMetadata) -> Any:
         (FixedType(4), "binary"),
         (ListType(9, IntegerType(), element_required=False), "array<int>"),
         (MapType(9, StringType(), 10, UUIDType(), value_required=False), "map<string,string>"),
-        (StructType(NestedField(9, "a", TimestamptzType(), required=False)), "struct<a:timestamp>"),
+        (StructType(NestedField(9, "a ü$", TimestamptzType(), required=False)), "struct<a ü$:timestamp>"),
+        (StructType(NestedField(9, "a-b", LongType(), required=False)), "string"),
+        (ListType(9, StructType(NestedField(8, "a,b:int>", LongType())), element_required=False), "string"),
+        (StructType(*(NestedField(9 + n, f"f{n:018}", LongType()) for n in range(2_000))), "string"),
     ],
-    ids=str,
+    ids=lambda each: str(each)[:30],
 )
 def test_columns_have_the_types_that_each_version_of_hive_can_read(given: IcebergType, expected: str) -> None:
     (column,) = created(metadata_of(given, **{"format-version": "3"})).sd.cols
     assert (column.name, column.type) == ("f1", expected)
     assert len(column.comment) == 256
+
+
+def test_columns_that_hive_cannot_tell_apart_or_store_are_left_out() -> None:
+    names = ("a", "A", "b", "x" * 768)
+    schema = Schema(*(NestedField(at, name, LongType()) for at, name in enumerate(names, 1)))
+    metadata = metadata_of(IntegerType()).model_copy(update={"schemas": [schema], "current_schema_id": 0})
+    assert [each.name for each in created(metadata).sd.cols] == ["a", "b"]
 
 
 def test_a_new_table_is_external_and_names_its_metadata() -> None:
