@@ -30,7 +30,7 @@ from sink_job.tables.commit import TableChange, commit, with_schema
 from sink_job.tables.files import DataFiles, ObjectFooter
 from sink_job.tables.housekeeping import Housekeeping
 from sink_job.tables.ledger_reader import KnownFiles, PublishedLog, TopicObjects
-from sink_job.tables.parquet_schema import ParquetColumns
+from sink_job.tables.parquet_schema import ObjectColumns
 from sink_job.tables.plan import LedgerView, next_batch
 from tests.support.memory_s3 import MemoryS3
 
@@ -83,7 +83,7 @@ def objects_of(s3: MemoryS3, count: int, known: KnownFiles) -> TopicObjects:
 def fill(catalog: IcebergCatalog, count: int) -> None:
     """Commits all objects, without their footers."""
     schema = Schema(*(NestedField(n, f"c{n}", LongType(), required=False) for n in range(1, COLUMNS + 1)))
-    columns = ParquetColumns(schema, tuple(range(1, COLUMNS + 1)))
+    columns = ObjectColumns(schema, tuple(range(1, COLUMNS + 1)))
     bounds = {n: (n).to_bytes(8, "little") for n in range(1, COLUMNS + 1)}
     counts = dict.fromkeys(bounds, 1_000)
     for start in range(0, count, PER_FILE):

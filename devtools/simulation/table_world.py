@@ -26,7 +26,7 @@ from sink_job.s3 import NotFound, S3Client
 from sink_job.tables import registration
 from sink_job.tables.files import ObjectFooter
 from sink_job.tables.housekeeping import Housekeeping
-from sink_job.tables.parquet_schema import ParquetColumns
+from sink_job.tables.parquet_schema import ObjectColumns
 from sink_job.tables.plan import Acceptance, LedgerView, Request, last_committed
 from sink_job.tables.position import as_text, position_in, position_property
 from sink_job.tables.registration import Registration, TopicTable
@@ -82,7 +82,7 @@ class _Files:
 class _Footers:
     """Footers of objects that are in no store."""
 
-    _columns = ParquetColumns(COLUMNS, (1,))
+    _columns = ObjectColumns(COLUMNS, (1,))
 
     def __init__(self, s3: S3Client, *given: Any) -> None:
         self._s3 = s3

@@ -50,7 +50,8 @@ class TableChange:
     """What a commit changes. `schema` are the columns of the table after it; `record` and `generation` are those of the
     new position; `summary` is for people. `files` have the ids of their partition specs. `specs` are those that the
     commit adds, and `default_spec` is the id of the default spec after it. `partitioning` is that of the objects.
-    `expired` are ids of snapshots that are removed from the metadata, and `properties` are set."""
+    `expired` are ids of snapshots that are removed from the metadata, and `properties` are set. `same_columns`: the
+    commit requires the columns that were loaded also if it changes none: files have them by name."""
 
     sink_id: str
     ledger: str
@@ -65,6 +66,7 @@ class TableChange:
     partitioning: TablePartitioning = TablePartitioning.NONE
     expired: Sequence[int] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    same_columns: bool = False
 
 
 class _OneMetadata(Transaction):
@@ -171,11 +173,10 @@ def _transaction(table: Table, change: TableChange) -> tuple[Transaction, tuple[
         AssertDefaultSpecId.model_validate({"default-spec-id": metadata.default_spec_id}),
     ]
     columns, specs = _schema_updates(metadata, change.schema), _spec_updates(metadata, change)
+    if columns or change.same_columns:
+        required.append(AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id}))
     if columns:
-        required += [
-            AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id}),
-            AssertLastAssignedFieldId.model_validate({"last-assigned-field-id": metadata.last_column_id}),
-        ]
+        required.append(AssertLastAssignedFieldId.model_validate({"last-assigned-field-id": metadata.last_column_id}))
     if change.specs:
         last = metadata.last_partition_id
         required.append(AssertLastAssignedPartitionId.model_validate({"last-assigned-partition-id": last}))

@@ -1,4 +1,4 @@
-"""Data files of Iceberg, from the footers of Parquet objects.
+"""Data files of Iceberg, from the footers of Parquet objects. `avro_objects` has those of Avro objects.
 
 A footer is one read at the end of an object, which also proves that the object is there. Its numbers must be those of
 the ledger. Bounds of a column are written only if each row group has them: readers skip files by them.
@@ -21,7 +21,7 @@ from pyiceberg.types import IcebergType, PrimitiveType
 from sink_job.api.errors import TableIncompatible, TableNotRegistered
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import NotFound, S3Client
-from sink_job.tables.parquet_schema import ParquetColumns, columns_of
+from sink_job.tables.parquet_schema import ObjectColumns, columns_of
 from sink_job.tables.partitions.exact_bounds import TIMES, ExactBounds, exact_bounds
 from sink_job.tables.schema_union import scalar_types
 from sink_job.verify.parquet_footers import InvalidFooter, footer_of, is_parquet
@@ -38,11 +38,12 @@ def _no_columns(o: ClosedObject, own: Schema) -> Collection[int]:
 
 @dataclass(frozen=True)
 class ObjectFooter:
-    """What a table needs of an object. `fields` are those of its entry in a manifest; bounds in it have the types of
-    the object's columns. `bounds` are exact ones of the columns that its partition needs, by their ids."""
+    """What a table needs of an object. `fields` are those of its entry in a manifest, of a Parquet object without
+    `file_format`; bounds in it have the types of the object's columns. `bounds` are exact ones of the columns that its
+    partition needs, by their ids; an Avro object has none."""
 
     object: ClosedObject
-    columns: ParquetColumns
+    columns: ObjectColumns
     fields: Mapping[str, Any]
     bounds: Mapping[int, ExactBounds] = field(default_factory=dict)
 
@@ -52,7 +53,7 @@ class _KnownColumns:
     """Columns that objects share, and what is collected of each."""
 
     schema: pq.ParquetSchema
-    columns: ParquetColumns
+    columns: ObjectColumns
     plan: Mapping[int, StatisticsCollector]
 
 
@@ -89,7 +90,7 @@ class FooterReader:
         }
         return ObjectFooter(o, known.columns, fields, self._bounds(o, metadata, known.columns))
 
-    def _bounds(self, o: ClosedObject, metadata: pq.FileMetaData, columns: ParquetColumns) -> Mapping[int, ExactBounds]:
+    def _bounds(self, o: ClosedObject, metadata: pq.FileMetaData, columns: ObjectColumns) -> Mapping[int, ExactBounds]:
         found: dict[int, ExactBounds] = {}
         for number in self._bounded(o, columns.schema):
             if number in columns.leaves:
@@ -149,9 +150,8 @@ class DataFiles:
         its partition spec."""
         bounds = {name: self._widened(footer, footer.fields[name]) for name in ("lower_bounds", "upper_bounds")}
         found = DataFile.from_args(
-            **{**footer.fields, **bounds},
+            **{"file_format": FileFormat.PARQUET, **footer.fields, **bounds},
             content=DataFileContent.DATA,
-            file_format=FileFormat.PARQUET,
             partition=Record(*partition),
             nan_value_counts={},
             key_metadata=None,
@@ -167,7 +167,7 @@ class DataFiles:
             return bounds
         return {field: _recoded(value, *wider[field]) if field in wider else value for field, value in bounds.items()}
 
-    def _wider_columns(self, columns: ParquetColumns) -> Mapping[int, tuple[IcebergType, IcebergType]]:
+    def _wider_columns(self, columns: ObjectColumns) -> Mapping[int, tuple[IcebergType, IcebergType]]:
         """The types of the columns that the table has with a wider one, and these."""
         found = self._wider.get(id(columns))
         if found is None:

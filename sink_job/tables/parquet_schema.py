@@ -55,19 +55,21 @@ _UNITS: Final = {"ms": "milliseconds", "ns": "nanoseconds"}
 
 
 @dataclass(frozen=True)
-class ParquetColumns:
-    """The columns of an object. `leaves` are the field ids of Parquet's columns, in their order."""
+class ObjectColumns:
+    """The columns of an object. `leaves` are the field ids of Parquet's columns, in their order. `by_name`: the ids in
+    `schema` are not those of the table, which has the columns by name."""
 
     schema: Schema
     leaves: tuple[int, ...]
+    by_name: bool = False
 
 
-def columns_of(metadata: pq.FileMetaData, key: str) -> ParquetColumns:
+def columns_of(metadata: pq.FileMetaData, key: str) -> ObjectColumns:
     """The columns of the object with this footer and `key`. Raises TableIncompatible for a column that no table can
     have, and for one without a field id."""
     reader = _Reader(metadata, key)
     fields = reader.fields(metadata.schema.to_arrow_schema(), "")
-    return ParquetColumns(Schema(*fields), tuple(reader.leaves))
+    return ObjectColumns(Schema(*fields), tuple(reader.leaves))
 
 
 class _Reader:

@@ -13,7 +13,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -23,6 +23,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 
 from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TransientError
+from sink_job.connect.field_ids import FieldIds
 from sink_job.engine.container_memory import release_free_memory
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger.generations import generation_of
@@ -30,9 +31,11 @@ from sink_job.ledger.schemas.field_ids import LedgerFieldIds
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import S3Client
 from sink_job.tables import plan
+from sink_job.tables.avro_objects.object_reader import ObjectReader
+from sink_job.tables.avro_objects.row_columns import RowColumns, row_columns
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown, TableCatalog
 from sink_job.tables.commit import TableChange, commit, with_schema
-from sink_job.tables.files import DataFiles, FooterReader, ObjectFooter, object_url
+from sink_job.tables.files import DataFiles, ObjectFooter
 from sink_job.tables.housekeeping import Housekeeping
 from sink_job.tables.ledger_reader import ObjectLog
 from sink_job.tables.memory import Memory, StoredMemory
@@ -40,7 +43,6 @@ from sink_job.tables.partitions.object_partitions import ObjectPartition, Partit
 from sink_job.tables.partitions.partition_specs import SpecChange, spec_change
 from sink_job.tables.plan import Acceptance, Batch, LedgerView, Request
 from sink_job.tables.position import TablePosition, position_in
-from sink_job.tables.schema_union import union
 
 ATTEMPTS: Final = 6
 """Number of commits without an effect in a row after which a registration ends."""
@@ -100,10 +102,11 @@ class TopicTable:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """The next commit: its objects, their footers and partitions, and the columns that the table has after it."""
+    """The next commit: its objects, what their rows have, their partitions, and the columns that the table has after
+    it."""
 
     batch: Batch
-    footers: Sequence[ObjectFooter]
+    rows: RowColumns
     schema: Schema
     added: tuple[str, ...]
     partitions: Sequence[ObjectPartition]
@@ -168,35 +171,34 @@ class Registration:
         return plan.next_batch(target.after(after), after, target.ledger.number, limit)
 
     def _prepare(self, table: Table | None, batch: Batch, memory: Memory | None) -> _Prepared:
-        """Reads the footers, and checks that the table can have the objects. Columns may only have other names after
-        objects were added: ids of a table that others have made may be equal by chance."""
-        named: Collection[int] = ()
+        """Reads the footers, and checks that the table can have the objects."""
+        is_own = False
         if table is not None:
             sink_id, branch = self._target.ledger.sink_id, self._target.branch
             position = position_in(table.properties, sink_id) or plan.last_committed(table.metadata, sink_id, branch)
-            if position is None and (memory is None or memory.uuid != str(table.metadata.table_uuid)):
-                named = table.schema().field_ids
+            is_own = position is not None or (memory is not None and memory.uuid == str(table.metadata.table_uuid))
             plan.check_layout(table.metadata, self._target.partitioning, position)
             plan.check_branch(table.metadata, branch)
             self._check_location(table)
         properties = self._target.housekeeping.new_table() if table is None else table.properties
-        reader = FooterReader(self._s3, properties, self._partitioner.columns)
+        reader = ObjectReader(self._s3, properties, self._partitioner.columns)
         first = reader.read(batch.objects[0])
         batch = plan.shortened(batch, len(first.columns.leaves))
         with pool(READERS, "s3sink-footers") as readers:
             footers = [first, *readers.map(reader.read, batch.objects[1:])]
-        found = Schema() if table is None else table.schema()
-        known = found.field_ids
-        dropped = () if table is None else plan.dropped_columns(table.metadata)
-        for footer in {id(each.columns): each for each in footers}.values():
-            where = object_url(self._s3.bucket, footer.object.key)
-            found = union(found, footer.columns.schema, dropped, where, named)
         metadata = None if table is None else table.metadata
-        found, paths = self._partitioner.with_path_columns(metadata, found, footers)
-        partitions = [self._partitioner.partition(each, found, paths) for each in footers]
-        _log_without(self._target.name, footers, partitions)
+        dropped = () if metadata is None else plan.dropped_columns(metadata)
+        rows = row_columns(metadata, footers, dropped, self._ledger_ids, is_own=is_own)
+        found, paths = self._partitioner.with_path_columns(metadata, rows.schema, rows.footers)
+        partitions = [self._partitioner.partition(each, found, paths) for each in rows.footers]
+        _log_without(self._target.name, rows.footers, partitions)
+        known = frozenset[int]() if metadata is None else metadata.schema().field_ids
         added = tuple(each.name for each in found.fields if each.field_id not in known)
-        return _Prepared(batch, footers, found, added, partitions, spec_change(metadata, found, partitions))
+        return _Prepared(batch, rows, found, added, partitions, spec_change(metadata, found, partitions))
+
+    def _ledger_ids(self) -> FieldIds:
+        """The field ids that the ledger has given to columns of Parquet objects of the topic."""
+        return LedgerFieldIds(self._s3, self._root).all(self._target.topic)
 
     def _check_location(self, table: Table) -> None:
         """The table is neither among the objects nor in the folder of the ledger, which may be in another bucket."""
@@ -221,7 +223,7 @@ class Registration:
             files=[
                 files.file(footer, spec_id, [each.value for each in partition.values])
                 for footer, spec_id, partition in zip(
-                    prepared.footers, prepared.specs.of, prepared.partitions, strict=True
+                    prepared.rows.footers, prepared.specs.of, prepared.partitions, strict=True
                 )
             ],
             summary={f"s3sink.{ledger.sink_id}.offsets": json.dumps(_ends(prepared.batch.objects))},
@@ -230,7 +232,8 @@ class Registration:
             default_spec=prepared.specs.default,
             partitioning=self._target.partitioning,
             expired=keeps.expired(table.metadata, ledger.sink_id, self._target.clock(), self._target.branch),
-            properties=keeps.changed(table.properties),
+            properties={**keeps.changed(table.properties), **prepared.rows.properties},
+            same_columns=prepared.rows.by_name,
         )
 
     def _failed(self, error: CommitRejected | CommitUnknown, failed: int) -> None:

@@ -25,11 +25,11 @@ _DATABASE_NAME: Final = re.compile(r"[a-z0-9_{}]+[.][a-z0-9_{}]+")
 
 
 def check_tables(spec: Spec) -> Iterator[FieldError]:
-    """Tables of Iceberg are over Parquet objects. Each table is listed once, and has one topic."""
-    needs_parquet = any(each.catalog.type.is_iceberg for each in spec.tables)
-    if needs_parquet and spec.format.output is not OutputFormat.PARQUET:
-        yield FieldError(_TABLES, f"needs format.output: Parquet, not {spec.format.output}", (_OUTPUT,))
-    if needs_parquet:
+    """Tables of Iceberg are over Parquet and Avro objects. Each table is listed once, and has one topic."""
+    has_iceberg = any(each.catalog.type.is_iceberg for each in spec.tables)
+    if has_iceberg and spec.format.output not in (OutputFormat.PARQUET, OutputFormat.AVRO):
+        yield FieldError(_TABLES, f"needs format.output: Parquet or Avro, not {spec.format.output}", (_OUTPUT,))
+    if has_iceberg:
         yield from _readers(spec)
     for name, count in Counter(each.name for each in spec.tables).items():
         if count > 1:
@@ -80,6 +80,9 @@ def _hidden(spec: Spec, here: Path) -> Iterator[FieldError]:
     """Rows have the time of their path in a column."""
     partitioner = spec.partitioner
     extractor: Path = ("spec", "partitioner", "timestampExtractor")
+    if spec.format.output is OutputFormat.AVRO:
+        message = "Hidden needs format.output: Parquet: Avro objects have no bounds that prove the time of their rows"
+        yield FieldError(here, message, (_OUTPUT,))
     if not partitioner.type.uses_time:
         yield FieldError(here, "Hidden needs a path with a time", (("spec", "partitioner", "type"),))
     elif partitioner.timestamp_extractor is TimestampExtractor.WALLCLOCK:

@@ -28,6 +28,8 @@ from sink_job.s3 import Conflict, PreconditionFailed, S3Client
 
 FORMAT: Final = 1
 _NAME: Final = re.compile(r"[0-9]{10}\.json")
+_NO_PATH: Final = "\\"
+"""No path is one backslash."""
 
 
 class SeedTable(msgspec.Struct, frozen=True):
@@ -91,6 +93,13 @@ class LedgerFieldIds:
             following = self._read_for(topic, known, paths)
             if following is None:
                 raise files.unreadable(self._s3, key, f"it does not exist, and the field {missing[0]} has no id")
+            known = following
+        return known.ids
+
+    def all(self, topic: str) -> FieldIds:
+        """The ids of all paths of a topic. Raises LedgerUnreadable and the errors of the store."""
+        known = self._known(topic)
+        while (following := self._read_for(topic, known, (_NO_PATH,))) is not None:
             known = following
         return known.ids
 

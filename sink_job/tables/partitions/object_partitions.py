@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform
@@ -202,12 +203,17 @@ def _proven(column: RowColumn, footer: ObjectFooter, schema: Schema) -> Partitio
         return "the column was dropped from the table"
     bounds: ExactBounds | None = footer.bounds.get(number)
     if bounds is None:
-        return "the footer has no bounds of the column"
+        return _no_bounds(footer)
     if not bounds.is_single:
         return "the rows have several values"
     if bounds.low is None and column.is_nested:
         return "a nested column without values"  # readers would make a struct of a null
     return PartitionValue(number, IdentityTransform(), name, bounds.low)
+
+
+def _no_bounds(footer: ObjectFooter) -> str:
+    is_avro = footer.fields.get("file_format") is FileFormat.AVRO
+    return "an Avro object has no bounds of columns" if is_avro else "the footer has no bounds of the column"
 
 
 def _of_path(number: int, text: str, schema: Schema) -> PartitionValue | str:
@@ -244,7 +250,7 @@ def _time_reason(
         return None
     bounds = footer.bounds.get(number)
     if bounds is None:
-        return "its footer has no bounds of the column"
+        return _no_bounds(footer)
     if bounds.low is None:
         return None
     if bounds.has_nulls:
