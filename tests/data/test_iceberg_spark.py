@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -15,15 +16,19 @@ from devtools.iceberg_spark import IcebergSpark, iceberg_spark
 from devtools.processes import ServerFailedError
 from devtools.s3 import S3Server
 from sink_job.api.enums import OutputFormat
+from sink_job.avro.container import sync_marker
 from sink_job.tables.audit import TableAudit
 from sink_job.tables.plan import LedgerView, Request
 from sink_job.tables.registration import Registration, TopicTable
 from tests.support.lake import VALUES, LakeFixture, expected
 from tests.support.placed_log import REGIONS, PlacedLog
 from tests.support.sink_fixture import SinkFixture
+from tests.support.table_sink import parquet_log
 from tests.support.version_log import UNUSUAL_NAMES, VersionLog
+from tests.unit.codecs import typed_objects
 from tests.unit.codecs.typed_cases import CASES
-from tests.unit.codecs.typed_objects import AvroColumns, object_of
+from tests.unit.codecs.typed_objects import AVRO_CODECS, RECORDS, AvroColumns, object_of
+from tests.unit.tables.avro_objects.avro_types import NOT_READ_FROM_AVRO
 from tests.unit.tables.parquet_objects import listed
 
 pytestmark = pytest.mark.data
@@ -32,6 +37,17 @@ TYPED = AvroColumns([each for each in CASES if not each.name.endswith(("millis",
 """Columns of all types that tables have and that Spark can read."""
 TIMES = AvroColumns([each for each in CASES if each.name in ("int", "time_micros")])
 UNUSUAL = dict.fromkeys(UNUSUAL_NAMES, "string")
+ENTRIES = "map_of_numbers"
+"""A map in Parquet, an array of records in Avro."""
+IN_AVRO = AvroColumns(
+    [
+        replace(each, read=each.in_avro, spark="array<struct<key:int,value:string>>") if each.name == ENTRIES else each
+        for each in CASES
+        if each.name not in NOT_READ_FROM_AVRO and each.name != "time_micros"
+    ]
+)
+"""Columns of all types that Avro objects in tables can have and that Spark can read."""
+AVRO = {"converter": "ConnectJson", "output": "Avro"}
 UUIDS = ("uuid", "uuid_fixed")
 NOTHING_BEFORE = "older_than => timestamp'2100-01-01 00:00:00', retain_last => 1"
 
@@ -76,13 +92,14 @@ class SparkTable:
     def verify(self) -> TableAudit:
         return self.lake.verify(self.name)
 
-    def add(self, columns: AvroColumns) -> bytes:
+    def add(self, columns: AvroColumns, output: OutputFormat = OutputFormat.PARQUET, codec: str = "Snappy") -> bytes:
         """Registers an object with these columns, and returns its bytes."""
-        content = object_of(columns, OutputFormat.PARQUET, "Snappy")
-        s3 = self.lake.sink.s3
-        s3.put("topics/log/typed.parquet", content)
-        count = pq.read_metadata(io.BytesIO(content)).num_rows
-        objects = [listed("topics/log/typed.parquet", content, count)]
+        content = object_of(columns, output, codec)
+        s3, key = self.lake.sink.s3, f"topics/log/{uuid4().hex}.{output.lower()}"
+        if output is OutputFormat.AVRO:
+            content = content.replace(sync_marker("topics/t/x"), sync_marker(key))
+        s3.put(key, content)
+        objects = [listed(key, content, RECORDS)]
         view = LedgerView("sink", "ledger", 9)
         target = TopicTable(self.name, "log", objects, view, ("topics/",), lambda seconds: None)
         Registration(s3, "topics/_s3sink/x/", self.lake.catalog, target).run(Request(from_beginning=True))
@@ -152,9 +169,9 @@ def test_a_table_that_spark_has_created_has_its_rows_and_the_records_of_a_new_si
     assert at == [1, ["a"]]
 
 
-def test_all_types_have_the_values_of_the_objects_with_and_without_filters(table: SparkTable, tmp_path: Path) -> None:
-    values = pq.read_table(io.BytesIO(table.add(TYPED)))
-    copy = tmp_path / "copy"
+def check_filters(table: SparkTable, copy: Path, columns: AvroColumns) -> None:
+    """The types are those of the columns, and as many rows have the smallest and largest value of a column with and
+    without a filter that readers skip files by. Writes the rows to `copy`."""
     script = f"""
 from pyspark.sql import functions as F
 t = spark.table("rest.{table.name}")
@@ -169,11 +186,25 @@ filters = [F.col(name) == F.lit(bound) for name, bound in zip((n for n in scalar
 result = {{"types": types, "matching": [*matching], "found": [t.where(each).count() for each in filters]}}
 """
     found = table.spark.run(script)
-    assert found["types"] == {c.name: "string" if c.name in UUIDS else c.spark for c in TYPED.cases}
-    assert plain(pq.read_table(copy).to_pylist()) == plain(values.to_pylist())
+    assert found["types"] == {c.name: "string" if c.name in UUIDS else c.spark for c in columns.cases}
     assert len(found["found"]) > 30
     assert 0 not in found["found"]
     assert found["found"] == found["matching"]
+
+
+def test_all_types_have_the_values_of_the_objects_with_and_without_filters(table: SparkTable, tmp_path: Path) -> None:
+    values = pq.read_table(io.BytesIO(table.add(TYPED)))
+    check_filters(table, tmp_path / "copy", TYPED)
+    assert plain(pq.read_table(tmp_path / "copy").to_pylist()) == plain(values.to_pylist())
+
+
+def test_all_types_of_avro_objects_have_their_values_with_and_without_filters(
+    table: SparkTable, tmp_path: Path
+) -> None:
+    table.add(IN_AVRO, OutputFormat.AVRO)
+    check_filters(table, tmp_path / "copy", IN_AVRO)
+    found = typed_objects.rows(pq.read_table(tmp_path / "copy"), IN_AVRO)
+    assert found == typed_objects.expected(IN_AVRO)
 
 
 def test_spark_reads_no_table_with_a_column_of_times(table: SparkTable) -> None:
@@ -234,3 +265,89 @@ def test_no_snapshot_expires_in_spark_while_the_table_keeps_its_objects(table: S
     table.register_up_to(25)
     with pytest.raises(ServerFailedError, match="GC is disabled"):
         table.call("expire_snapshots", NOTHING_BEFORE)
+
+
+def with_kinds(rows: list[list[Any]]) -> list[list[Any]]:
+    """The rows of `expected`, whose log has one kind."""
+    return [[offset, f"k{offset % 3}", seats] for offset, _, seats in rows]
+
+
+class AvroTable(SparkTable):
+    """A table over Avro objects."""
+
+    def run(self, records: int, schema: int, output: OutputFormat = OutputFormat.AVRO) -> None:
+        """Copies records with a schema, and registers them."""
+        self.lake.sections["format"] = {**AVRO, "output": output.value}
+        self.lake.run_log(replace(parquet_log(records, (schema,), paths=3), output=output))
+        self.register("--from-beginning")
+
+    def select(self, columns: str, where: str = "true") -> list[list[Any]]:
+        return self.spark.rows(f"select {columns} from rest.{self.name} where {where} order by offset")
+
+    def alter(self, change: str) -> None:
+        self.spark.rows(f"alter table rest.{self.name} {change}")
+
+
+@pytest.fixture
+def avro(sink_fixture: SinkFixture, rest: str, spark: IcebergSpark) -> AvroTable:
+    """A table of Avro objects that does not exist yet."""
+    return AvroTable(sink_fixture, rest, spark)
+
+
+def test_the_rows_of_avro_objects_are_the_records_of_the_sink(avro: AvroTable) -> None:
+    """Columns are added, missing and there again."""
+    ends = {25: 1, 45: 2, 65: 1, 85: 2}
+    for records, schema in ends.items():
+        avro.run(records, schema)
+    rows = with_kinds(expected(85, lambda offset: next(schema for end, schema in ends.items() if offset < end)))
+    assert avro.select("offset, kind, seats") == rows
+    assert avro.select("offset, kind, seats", "kind = 'k0'") == [row for row in rows if row[1] == "k0"]
+    assert avro.select("offset", "seats is null") == [row[:1] for row in rows if row[2] is None]
+    assert avro.select("offset", "seats >= 60") == [row[:1] for row in rows if (row[2] or 0) >= 60]
+    audit = avro.verify()
+    assert (audit.objects, audit.records, audit.findings) == (len(avro.lake.sink.keys()), 85, [])
+
+
+def test_columns_that_a_user_renames_and_drops_in_spark_stay_so(avro: AvroTable) -> None:
+    avro.run(25, 2)
+    avro.alter("rename column kind to sort")
+    avro.alter("drop column seats")
+    avro.run(45, 2)
+    assert avro.select("*") == [[0, offset, kind] for offset, kind, _ in with_kinds(expected(45, lambda offset: 2))]
+    avro.alter("rename column sort to kind")
+    avro.run(65, 1)
+    assert avro.select("offset, kind") == [row[:2] for row in with_kinds(expected(65, lambda offset: 2))]
+
+
+def test_a_table_has_parquet_and_avro_objects_with_the_same_columns(avro: AvroTable) -> None:
+    avro.run(25, 1, OutputFormat.PARQUET)
+    avro.alter("rename column kind to sort")
+    avro.run(45, 2)
+    avro.run(65, 1, OutputFormat.PARQUET)
+    rows = with_kinds(expected(65, lambda offset: 2 if 25 <= offset < 45 else 1))
+    assert avro.select("offset, sort, seats") == rows
+
+
+def test_paths_of_avro_objects_are_columns_and_hide_no_rows(avro: AvroTable) -> None:
+    avro.lake.sections["partitioner"] = {"type": "Field", "fields": ["kind"]}
+    avro.run(25, 1)
+    avro.lake.sections["partitioner"] = {"type": "Hourly", "timestampExtractor": "Record", "timezone": "UTC"}
+    avro.run(45, 1)
+    assert avro.select("offset, kind", "kind = 'k0'") == [[n, "k0"] for n in range(45) if n % 3 == 0]
+    years = avro.spark.rows(f"select distinct year from rest.{avro.name} where offset >= 25")
+    assert [year.isdigit() for (year,) in years] == [True]
+
+
+def test_avro_objects_are_read_with_each_compression(avro: AvroTable) -> None:
+    for codec in AVRO_CODECS:
+        avro.name = f"lake.t{uuid4().hex[:12]}"
+        avro.add(AvroColumns([each for each in CASES if each.name == "string"]), OutputFormat.AVRO, codec)
+        assert avro.spark.rows(f"select count(string) from rest.{avro.name}") == [[RECORDS]]
+
+
+def test_registrations_continue_after_avro_objects_were_compacted(avro: AvroTable) -> None:
+    avro.run(25, 2)
+    rewritten, added, *_ = avro.call("rewrite_data_files", "options => map('rewrite-all', 'true')")
+    assert (rewritten, added) == (3, 1)
+    avro.run(45, 2)
+    assert avro.select("offset, kind, seats") == with_kinds(expected(45, lambda offset: 2))

@@ -106,7 +106,7 @@ class _Reader:
                 value = self._field(VALUE, kind.items, path)
                 return MapType(key.field_id, key.field_type, value.field_id, value.field_type, value_required=False)
             case "union":
-                raise self._error(path, "a union of several types", _PARQUET)
+                raise self._error(path, "a union other than null and one type", _PARQUET)
         return self._scalar(kind, path)
 
     def _scalar(self, kind: AvroType, path: str) -> IcebergType:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from sink_job.ledger.state import ClosedObject, OffsetChecksum
 from sink_job.parquet.types import FIELD_ID
+from sink_job.s3.checksums import crc64nvme
 
 
 def column(number: int, name: str, kind: pa.DataType) -> pa.Field:
@@ -40,7 +41,7 @@ def listed(key: str, content: bytes, count: int, acknowledged: int = 1) -> Close
         first=0,
         last=count - 1,
         bytes=len(content),
-        crc=0,
+        crc=crc64nvme(content),
         upload="",
         parts=(),
         sources=(),
