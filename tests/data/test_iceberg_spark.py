@@ -38,10 +38,11 @@ TYPED = AvroColumns([each for each in CASES if not each.name.endswith(("millis",
 TIMES = AvroColumns([each for each in CASES if each.name in ("int", "time_micros")])
 UNUSUAL = dict.fromkeys(UNUSUAL_NAMES, "string")
 ENTRIES = "map_of_numbers"
-"""A map in Parquet, an array of records in Avro."""
+AS_ARRAY = "array<struct<key:int,value:string>>"
+"""A map in Parquet, which is an array of records in Avro."""
 IN_AVRO = AvroColumns(
     [
-        replace(each, read=each.in_avro, spark="array<struct<key:int,value:string>>") if each.name == ENTRIES else each
+        replace(each, read=each.in_avro or (), spark=AS_ARRAY) if each.name == ENTRIES else each
         for each in CASES
         if each.name not in NOT_READ_FROM_AVRO and each.name != "time_micros"
     ]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from devtools.processes import ServerFailedError
 from sink_job.api.enums import OutputFormat
 from sink_job.tables.plan import LedgerView, Request
 from sink_job.tables.registration import Registration, TopicTable
 from tests.support.lake import VALUES, LakeFixture, expected
 from tests.support.sink_fixture import SinkFixture
-from tests.support.table_sink import BEGIN
+from tests.support.table_sink import BEGIN, FORMAT, parquet_log
 from tests.unit.codecs.typed_cases import CASES
 from tests.unit.codecs.typed_objects import AvroColumns, object_of
 from tests.unit.tables.parquet_objects import listed
@@ -36,6 +38,19 @@ def test_the_rows_of_a_table_are_the_records_of_the_sink(lake: LakeFixture) -> N
     lake.run(60, (2,))
     assert lake.register() == 0
     assert lake.read(VALUES) == expected(60, lambda offset: 1 if offset < 25 else 2)
+
+
+def test_duckdb_and_pyiceberg_do_not_read_avro_objects(lake: LakeFixture) -> None:
+    """The page of tables says so. Neither returns wrong rows."""
+    lake.sections["format"] = {**FORMAT, "output": "Avro"}
+    lake.run_log(replace(parquet_log(25), output=OutputFormat.AVRO))
+    assert lake.register("--from-beginning") == 0
+    with pytest.raises(ServerFailedError, match="File format 'AVRO' not supported"):
+        lake.read("result = connection.execute('select count(kind) from t').fetchall()")
+    table = lake.catalog.load("lake.log")
+    assert table is not None
+    with pytest.raises(ValueError, match="AVRO"):
+        table.scan().to_arrow()
 
 
 def test_keys_with_escaped_and_unusual_characters_are_read(sink_fixture: SinkFixture) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,13 @@ class TableSink:
     def write(self, records: int, **given: Any) -> None:
         """Runs a driver until all of `records` are in objects."""
         self.fixture.run(parquet_log(records, **given))
+
+    def write_as(self, output: OutputFormat, records: int, *ids: int) -> None:
+        """The same with objects of this format, and records of the schemas `ids`."""
+        spec = {"format": {**FORMAT, "output": output.value}, "partitioner": {"type": "Default"}}
+        text = manifest("archive", "http://127.0.0.1:9", flush_size=10, name="log", spec=spec)
+        self.fixture.sink = load_sink(text)
+        self.fixture.run(replace(parquet_log(records, ids), output=output))
 
     def registration(self) -> Registration:
         """A registration of what the ledger has now."""

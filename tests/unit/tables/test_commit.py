@@ -20,6 +20,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.table.update.snapshot import _SnapshotProducer
 
+from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import TransientError
 from sink_job.tables.position import position_property
 from tests.support.table_sink import NAME, SINK_ID, Killed, TableSink
@@ -80,6 +81,26 @@ def test_a_commit_with_new_columns_requires_the_present_ones(table_sink: TableSi
     assert {"AssertCurrentSchemaId", "AssertLastAssignedFieldId"} < {type(each).__name__ for each in requirements}
     added = [each for each in updates if isinstance(each, AddSchemaUpdate)]
     assert [[field.field_id for field in each.schema_.fields] for each in added] == [[1, 2, 3, 4]]
+
+
+def test_a_commit_of_objects_without_field_ids_requires_the_columns_that_were_loaded(table_sink: TableSink) -> None:
+    """Another program may rename one meanwhile."""
+    table_sink.write_as(OutputFormat.AVRO, 10, 1)
+    table_sink.register()
+    table_sink.write_as(OutputFormat.AVRO, 20, 1)
+
+    def rename() -> None:
+        table_sink.catalog.before = lambda: None
+        table_sink.table().update_schema().rename_column("kind", "sort").commit()
+
+    table_sink.catalog.before = rename
+    attempts = table_sink.catalog.commits
+    table_sink.register()
+    assert table_sink.catalog.commits - attempts == 2
+    assert table_sink.files() == table_sink.objects()
+    mapping = table_sink.table().name_mapping()
+    assert mapping is not None
+    assert [each.names for each in mapping] == [["partition"], ["offset"], ["kind", "sort"]]
 
 
 def test_the_summary_of_a_snapshot_has_position_and_offsets_for_people(table_sink: TableSink) -> None:

@@ -40,6 +40,13 @@ def test_a_table_of_each_topic_is_accepted(catalog: object) -> None:
     assert len(accepted(PARQUET, TOPICS, tables(catalog)).spec.tables) == 1
 
 
+def test_tables_have_avro_objects_without_hidden_partitions() -> None:
+    avro: dict[str, object] = {"spec.format": {"converter": "ConnectJson", "output": "Avro"}}
+    assert accepted(avro, TOPICS, tables(REST)).spec.tables
+    (error,) = spec_errors({**avro, **daily("RecordField"), **HIDDEN})
+    assert error.startswith("spec.tables[0].partitioning: Hidden needs format.output: Parquet: Avro objects have no")
+
+
 @pytest.mark.parametrize("catalog", [PARTITIONS, HIVE])
 @pytest.mark.parametrize("output", ["Json", "Bytes", "Parquet"])
 def test_partitions_are_of_every_output_format(output: str, catalog: dict[str, object]) -> None:
@@ -102,7 +109,7 @@ def test_other_names_of_branches_are_rejected(branch: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"spec.format": {"output": "Json"}}, ": needs format.output: Parquet, not Json"),
+        ({"spec.format": {"output": "Json"}}, ": needs format.output: Parquet or Avro, not Json"),
         (tables(REST, SQL), ": lists the name lake.{topic} 2 times: use another name for each catalog"),
         ({**TOPICS, **tables(REST, name="lake.a")}, "[0].name: lake.a has no {topic}: each topic of the sink needs a"),
         ({**WITHOUT, **tables(REST, name="lake.a")}, "[0].name: lake.a has no {topic}: each topic of the sink needs a"),

@@ -82,6 +82,14 @@ def test_ids_that_another_process_added_later_are_found(s3: MemoryS3) -> None:
     assert one.find("log", ["b"])["b"] == 2
 
 
+def test_all_ids_of_a_topic_are_read(s3: MemoryS3) -> None:
+    one = process(s3)
+    assert one.all("log") == {}
+    for path in ("a", "b", "c"):
+        process(s3).add("log", [path])
+    assert one.all("log") == process(s3).all("log") == {"a": 1, "b": 2, "c": 3}
+
+
 def test_a_path_without_an_id_is_reported_with_the_missing_file(s3: MemoryS3) -> None:
     process(s3).add("log", ["a"])
     key = field_ids_key(ROOT, "log", 2)
