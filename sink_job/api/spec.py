@@ -86,8 +86,8 @@ class Spec(SpecModel):
             max_length=MAX_TABLES,
         ),
     ] = Field(default_factory=list)
-    """Tables of Apache Iceberg over the objects, for the output Parquet. s3sink register adds published objects to
-    them; the driver does not use this section."""
+    """Tables of Apache Iceberg over the objects, for the outputs Parquet and Avro, and partitions of tables of Hive's
+    kind, for every output. The driver adds published objects to them, and so does s3sink register."""
     errors: ErrorsSpec = ErrorsSpec()
     """Handling of records that cannot be written."""
     rounds: RoundsSpec = RoundsSpec()

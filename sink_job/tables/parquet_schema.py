@@ -122,9 +122,12 @@ class _Reader:
             advice = (
                 "set format.parquet.timeUnit: Micros for new objects; those that exist stay as they are"
                 if kind.unit == "ms"
-                else "give the field a type with microseconds"
+                else "version 3, which has nanoseconds, is not supported. Give the field a type with microseconds, or "
+                "set format.logicalTypes: AsConnector, with which new objects have a plain long; those that exist stay "
+                "as they are"
             )
             raise TableIncompatible(
-                f"column {path} of {self._key} has {_UNITS[kind.unit]}, and tables have microseconds: {advice}"
+                f"column {path} of {self._key} has {_UNITS[kind.unit]} ({kind}), and tables of format version 2 have "
+                f"microseconds: {advice}"
             )
         raise TableIncompatible(f"column {path} of {self._key} has the type {kind}, which tables do not have")

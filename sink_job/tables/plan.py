@@ -167,7 +167,10 @@ def check_layout(table: TableMetadata, partitioning: TablePartitioning, position
     if table.format_version < 2:
         raise TableIncompatible("the table has format version 1: upgrade it to 2")
     if table.format_version > 2:
-        raise TableIncompatible(f"the table has format version {table.format_version}, and only 2 is supported")
+        raise TableIncompatible(
+            f"the table has format version {table.format_version}, and only 2 is supported: use another name in "
+            "spec.tables. A table cannot be set back to version 2"
+        )
     check_default_spec(table, partitioning)
     before = partitioning if position is None else position.partitioning
     if before is not partitioning and TablePartitioning.PATH in (before, partitioning):

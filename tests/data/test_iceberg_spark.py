@@ -26,7 +26,7 @@ from tests.support.sink_fixture import SinkFixture
 from tests.support.table_sink import parquet_log
 from tests.support.version_log import UNUSUAL_NAMES, VersionLog
 from tests.unit.codecs import typed_objects
-from tests.unit.codecs.typed_cases import CASES
+from tests.unit.codecs.typed_cases import CASES, MICROS, Case, at
 from tests.unit.codecs.typed_objects import AVRO_CODECS, RECORDS, AvroColumns, object_of
 from tests.unit.tables.avro_objects.avro_types import NOT_READ_FROM_AVRO
 from tests.unit.tables.parquet_objects import listed
@@ -40,12 +40,31 @@ UNUSUAL = dict.fromkeys(UNUSUAL_NAMES, "string")
 ENTRIES = "map_of_numbers"
 AS_ARRAY = "array<struct<key:int,value:string>>"
 """A map in Parquet, which is an array of records in Avro."""
+_STRUCT, _ROW = "struct<x:int,y:timestamp>", ({"x": 1, "y": None}, {"x": 2, "y": at((5,), MICROS)[0]})
+_AGAIN = ({"x": 1, "y": None}, {"x": 2, "y": 5})
+USED_AGAIN = [
+    Case("again", ["null", "S"], (None, _AGAIN[1]), (None, _ROW[1]), "", "", _STRUCT, "", ""),
+    Case("many", {"type": "array", "items": "S"}, ([], [*_AGAIN]), ([], [*_ROW]), "", "", f"array<{_STRUCT}>", "", ""),
+    Case(
+        "by_key",
+        {"type": "map", "values": ["null", "S"]},
+        ({"k": None}, {"k": _AGAIN[0]}),
+        ([("k", None)], [("k", _ROW[0])]),
+        "",
+        "",
+        f"map<string,{_STRUCT}>",
+        "",
+        "",
+    ),
+]
+"""Columns with the named type of the column `record`."""
 IN_AVRO = AvroColumns(
     [
         replace(each, read=each.in_avro or (), spark=AS_ARRAY) if each.name == ENTRIES else each
         for each in CASES
         if each.name not in NOT_READ_FROM_AVRO and each.name != "time_micros"
     ]
+    + USED_AGAIN
 )
 """Columns of all types that Avro objects in tables can have and that Spark can read."""
 AVRO = {"converter": "ConnectJson", "output": "Avro"}
@@ -352,3 +371,25 @@ def test_registrations_continue_after_avro_objects_were_compacted(avro: AvroTabl
     assert (rewritten, added) == (3, 1)
     avro.run(45, 2)
     assert avro.select("offset, kind, seats") == with_kinds(expected(45, lambda offset: 2))
+
+
+def test_icebergs_generic_reader_takes_timestamps_of_avro_without_a_zone_and_no_enums(avro: AvroTable) -> None:
+    """Engines such as Hive use it. docs/tables.md says what they find."""
+    script = """
+table = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, "rest.{}")
+row = spark._jvm.org.apache.iceberg.data.IcebergGenerics.read(table).build().iterator().next()
+values = [row.get(number) for number in range(row.size())]
+result = [f"{{type(each).__name__}} {{each if isinstance(each, int) else each.toString()}}" for each in values]
+"""
+    names = ("int", "time_micros", "timestamp_millis", "timestamp_micros")
+    avro.add(AvroColumns([each for each in CASES if each.name in names]), OutputFormat.AVRO)
+    assert avro.spark.run(script.format(avro.name)) == [
+        f"int {-(2**31)}",
+        "JavaObject 00:00:00.000001",
+        "JavaObject 1969-12-31T23:59:59.999",
+        "JavaObject 1969-12-31T23:59:59.999999",
+    ]
+    avro.name = f"{avro.name}_enum"
+    avro.add(AvroColumns([each for each in CASES if each.name == "enum"]), OutputFormat.AVRO)
+    with pytest.raises(ServerFailedError, match=r"Unsupported type.*enum"):
+        avro.spark.run(script.format(avro.name))

@@ -20,8 +20,8 @@ ACCEPTED = ("TableReplaced", "TableRolledBack", "TablePositionMissing", "TablePo
 
 DESCRIPTION = """\
 Adds the published objects of SINK.yaml to its tables (spec.tables), each once.
-Only metadata is written: objects are neither read, but for their footers, nor
-changed. Tables in the catalogs GluePartitions and HivePartitions get the
+Only metadata is written: objects are neither read, but for their footers or
+headers, nor changed. Tables in the catalogs GluePartitions and HivePartitions get the
 directories of the objects as partitions. The sink may be running, and several commands at once do no harm.
 
 A table has the position of the sink: the record of the ledger up to which it has

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 from importlib.metadata import version
+from typing import Any
 
 import pytest
+from pyiceberg.manifest import write_manifest_list
 from pyiceberg.table import Transaction
+from pyiceberg.table.metadata import TableMetadataV3
 from pyiceberg.table.update import (
     AddSchemaUpdate,
     AddSnapshotUpdate,
@@ -28,6 +31,14 @@ from tests.support.table_sink import NAME, SINK_ID, Killed, TableSink
 
 def test_the_pinned_version_of_pyiceberg_is_installed() -> None:
     assert version("pyiceberg") == "0.12.0"
+
+
+def test_pyiceberg_does_not_write_tables_of_format_version_3() -> None:
+    """Nanoseconds need one. docs/tables.md says so."""
+    with pytest.raises(NotImplementedError, match="Writing V3 is not yet supported"):
+        TableMetadataV3.model_construct().model_dump_json()
+    with pytest.raises(ValueError, match="Cannot write manifest list for table version: 3"):
+        write_manifest_list(3, Any, 1, None, 1, "null")  # type: ignore[arg-type]
 
 
 def test_the_producer_returns_its_updates_and_commits_nothing_itself() -> None:

@@ -83,9 +83,13 @@ def test_leaves_are_in_the_order_of_parquets_columns() -> None:
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (pa.time32("ms"), "has milliseconds, and tables have microseconds: set format.parquet.timeUnit: Micros"),
+        (
+            pa.time32("ms"),
+            "has milliseconds (time32[ms]), and tables of format version 2 have microseconds: set",
+        ),
         (pa.timestamp("ms", "UTC"), "has milliseconds"),
-        (pa.timestamp("ns"), "has nanoseconds"),
+        (pa.timestamp("ns"), "has nanoseconds (timestamp[ns]), and tables of format version 2 have microseconds"),
+        (pa.timestamp("ns", "UTC"), "has nanoseconds (timestamp[ns, tz=UTC]), and tables of format version 2 have"),
         (pa.uint8(), "has the type uint8, which tables do not have"),
     ],
     ids=str,
