@@ -286,8 +286,8 @@ class Registration:
 
 
 def _is_large(prepared: _Prepared) -> bool:
-    statistics = sum(len(each.columns.leaves) for each in prepared.footers)
-    return len(prepared.footers) >= LARGE or statistics >= LARGE_STATISTICS
+    statistics = sum(len(each.columns.leaves) for each in prepared.rows.footers)
+    return len(prepared.rows.footers) >= LARGE or statistics >= LARGE_STATISTICS
 
 
 def _log_without(table: str, footers: Sequence[ObjectFooter], partitions: Sequence[ObjectPartition]) -> None:

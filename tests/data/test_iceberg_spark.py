@@ -17,6 +17,7 @@ from devtools.processes import ServerFailedError
 from devtools.s3 import S3Server
 from sink_job.api.enums import OutputFormat
 from sink_job.avro.container import sync_marker
+from sink_job.avro.names import avro_name
 from sink_job.tables.audit import TableAudit
 from sink_job.tables.plan import LedgerView, Request
 from sink_job.tables.registration import Registration, TopicTable
@@ -326,6 +327,31 @@ def test_the_rows_of_avro_objects_are_the_records_of_the_sink(avro: AvroTable) -
     assert avro.select("offset", "seats >= 60") == [row[:1] for row in rows if (row[2] or 0) >= 60]
     audit = avro.verify()
     assert (audit.objects, audit.records, audit.findings) == (len(avro.lake.sink.keys()), 85, [])
+
+
+def test_two_versions_by_turns_with_unusual_names_are_rows_of_a_table_of_avro_objects(avro: AvroTable) -> None:
+    """int32 becomes int64, a field is removed, and names are those that Avro allows."""
+    avro.lake.sections |= {"schemaCompatibility": "Separate", "format": AVRO}
+    log = VersionLog(records=20, versions=({"n": "int32", "old": "string"}, {"n": "int64", **UNUSUAL}))
+    avro.lake.run_log(log)
+    avro.register("--from-beginning")
+    names = sorted(log.rows()[0])
+    columns = ", ".join(f"`{avro_name(name)}`" for name in names)
+    rows = avro.spark.rows(f"select {columns} from rest.{avro.name} order by n")
+    assert [dict(zip(names, row, strict=True)) for row in rows] == log.rows()
+
+
+def test_filters_on_unusual_values_of_the_rows_of_avro_objects_find_each_row(avro: AvroTable) -> None:
+    """The rows have the column of the path, so no partition has it."""
+    log = PlacedLog(records=40)
+    avro.lake.sections |= {"partitioner": {"type": "Field", "fields": ["region"]}, "format": AVRO}
+    avro.lake.run_log(log)
+    avro.register("--from-beginning")
+    found = avro.spark.rows(f"select number, region from rest.{avro.name} order by number")
+    assert found == [[n, log.region(n)] for n in range(40)]
+    null, text = (f"select count(*) from rest.{avro.name} where region {each}" for each in ("is null", "= 'null'"))
+    assert avro.spark.rows(null) == [[sum(log.region(n) is None for n in range(40))]]
+    assert avro.spark.rows(text) == [[sum(log.region(n) == "null" for n in range(40))]]
 
 
 def test_columns_that_a_user_renames_and_drops_in_spark_stay_so(avro: AvroTable) -> None:

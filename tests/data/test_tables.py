@@ -41,7 +41,7 @@ def test_the_rows_of_a_table_are_the_records_of_the_sink(lake: LakeFixture) -> N
 
 
 def test_duckdb_and_pyiceberg_do_not_read_avro_objects(lake: LakeFixture) -> None:
-    """The page of tables says so. Neither returns wrong rows."""
+    """docs/tables.md has this limit. Neither returns wrong rows."""
     lake.sections["format"] = {**FORMAT, "output": "Avro"}
     lake.run_log(replace(parquet_log(25), output=OutputFormat.AVRO))
     assert lake.register("--from-beginning") == 0

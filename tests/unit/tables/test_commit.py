@@ -34,7 +34,7 @@ def test_the_pinned_version_of_pyiceberg_is_installed() -> None:
 
 
 def test_pyiceberg_does_not_write_tables_of_format_version_3() -> None:
-    """Nanoseconds need one. docs/tables.md says so."""
+    """Nanoseconds need one. docs/tables.md has this limit."""
     with pytest.raises(NotImplementedError, match="Writing V3 is not yet supported"):
         TableMetadataV3.model_construct().model_dump_json()
     with pytest.raises(ValueError, match="Cannot write manifest list for table version: 3"):
