@@ -31,7 +31,7 @@ from sink_job.ledger.schemas.field_ids import LedgerFieldIds
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import S3Client
 from sink_job.tables import plan
-from sink_job.tables.avro_objects.object_reader import ObjectReader
+from sink_job.tables.avro_objects.metadata_reader import MetadataReader
 from sink_job.tables.avro_objects.row_columns import RowColumns, row_columns
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown, TableCatalog
 from sink_job.tables.commit import TableChange, commit, with_schema
@@ -181,7 +181,7 @@ class Registration:
             plan.check_branch(table.metadata, branch)
             self._check_location(table)
         properties = self._target.housekeeping.new_table() if table is None else table.properties
-        reader = ObjectReader(self._s3, properties, self._partitioner.columns)
+        reader = MetadataReader(self._s3, properties, self._partitioner.columns)
         first = reader.read(batch.objects[0])
         batch = plan.shortened(batch, len(first.columns.leaves))
         with pool(READERS, "s3sink-footers") as readers:

@@ -68,10 +68,10 @@ def avro_columns(text: str, where: str) -> Schema:
         raise TableIncompatible(f"{where} has a schema that cannot be read: {error}") from None
     if root.kind != "record":
         raise TableIncompatible(f"the values in {where} have the type {root.kind}, and a table needs records")
-    return Schema(*_Reader(where).fields(root, ""))
+    return Schema(*_AvroTypes(where).fields(root, ""))
 
 
-class _Reader:
+class _AvroTypes:
     """Walks the types of a schema depth first."""
 
     def __init__(self, where: str) -> None:

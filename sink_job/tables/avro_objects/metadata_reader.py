@@ -12,7 +12,7 @@ from sink_job.tables.files import Bounded, FooterReader, ObjectFooter
 from sink_job.verify.parquet_footers import is_parquet
 
 
-class ObjectReader:
+class MetadataReader:
     """Reads Parquet and Avro objects for a table with these properties; `bounded` as of `FooterReader`. Thread-safe."""
 
     def __init__(self, s3: S3Client, properties: Mapping[str, str], bounded: Bounded) -> None:

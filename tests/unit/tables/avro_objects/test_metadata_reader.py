@@ -11,7 +11,7 @@ from pyiceberg.manifest import FileFormat
 from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import TableNotRegistered
 from sink_job.avro.container import sync_marker
-from sink_job.tables.avro_objects.object_reader import ObjectReader
+from sink_job.tables.avro_objects.metadata_reader import MetadataReader
 from sink_job.tables.files import DataFiles
 from tests.support.memory_s3 import MemoryS3
 from tests.unit.codecs.typed_cases import CASES
@@ -23,7 +23,7 @@ def read(key: str, content: bytes, count: int) -> Any:
     """The entry of an object in a manifest."""
     s3: Any = MemoryS3()
     s3.put(key, content)
-    footer = ObjectReader(s3, {}, lambda o, own: ()).read(listed(key, content, count))
+    footer = MetadataReader(s3, {}, lambda o, own: ()).read(listed(key, content, count))
     return DataFiles(footer.columns.schema).file(footer)
 
 
