@@ -23,7 +23,6 @@ from pyiceberg.table.refs import MAIN_BRANCH
 
 from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TransientError
-from sink_job.connect.field_ids import FieldIds
 from sink_job.engine.container_memory import release_free_memory
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger.generations import generation_of
@@ -32,7 +31,7 @@ from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import S3Client
 from sink_job.tables import plan
 from sink_job.tables.avro_objects.metadata_reader import MetadataReader
-from sink_job.tables.avro_objects.row_columns import RowColumns, row_columns
+from sink_job.tables.avro_objects.row_columns import RowColumns, has_names_alone
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown, TableCatalog
 from sink_job.tables.commit import TableChange, commit, with_schema
 from sink_job.tables.files import DataFiles, ObjectFooter
@@ -102,10 +101,11 @@ class TopicTable:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """The next commit: its objects, what their rows have, their partitions, and the columns that the table has after
-    it."""
+    """The next commit: its objects, their footers, columns of rows and partitions, and the columns that the table has
+    after it."""
 
     batch: Batch
+    footers: Sequence[ObjectFooter]
     rows: RowColumns
     schema: Schema
     added: tuple[str, ...]
@@ -188,17 +188,17 @@ class Registration:
             footers = [first, *readers.map(reader.read, batch.objects[1:])]
         metadata = None if table is None else table.metadata
         dropped = () if metadata is None else plan.dropped_columns(metadata)
-        rows = row_columns(metadata, footers, dropped, self._ledger_ids, is_own=is_own)
-        found, paths = self._partitioner.with_path_columns(metadata, rows.schema, rows.footers)
-        partitions = [self._partitioner.partition(each, found, paths) for each in rows.footers]
-        _log_without(self._target.name, rows.footers, partitions)
-        known = frozenset[int]() if metadata is None else metadata.schema().field_ids
+        ids = LedgerFieldIds(self._s3, self._root).all(self._target.topic) if has_names_alone(footers) else None
+        rows = RowColumns(metadata, dropped, ids, is_own=is_own)
+        known = rows.schema.field_ids
+        for footer in footers:
+            rows.add(footer)
+        footers = [*rows.resolved(footers)]
+        found, paths = self._partitioner.with_path_columns(metadata, rows.schema, footers)
+        partitions = [self._partitioner.partition(each, found, paths) for each in footers]
+        _log_without(self._target.name, footers, partitions)
         added = tuple(each.name for each in found.fields if each.field_id not in known)
-        return _Prepared(batch, rows, found, added, partitions, spec_change(metadata, found, partitions))
-
-    def _ledger_ids(self) -> FieldIds:
-        """The field ids that the ledger has given to columns of Parquet objects of the topic."""
-        return LedgerFieldIds(self._s3, self._root).all(self._target.topic)
+        return _Prepared(batch, footers, rows, found, added, partitions, spec_change(metadata, found, partitions))
 
     def _check_location(self, table: Table) -> None:
         """The table is neither among the objects nor in the folder of the ledger, which may be in another bucket."""
@@ -223,7 +223,7 @@ class Registration:
             files=[
                 files.file(footer, spec_id, [each.value for each in partition.values])
                 for footer, spec_id, partition in zip(
-                    prepared.rows.footers, prepared.specs.of, prepared.partitions, strict=True
+                    prepared.footers, prepared.specs.of, prepared.partitions, strict=True
                 )
             ],
             summary={f"s3sink.{ledger.sink_id}.offsets": json.dumps(_ends(prepared.batch.objects))},
@@ -233,7 +233,7 @@ class Registration:
             partitioning=self._target.partitioning,
             expired=keeps.expired(table.metadata, ledger.sink_id, self._target.clock(), self._target.branch),
             properties={**keeps.changed(table.properties), **prepared.rows.properties},
-            same_columns=prepared.rows.by_name,
+            same_columns=prepared.rows.by_name or bool(prepared.rows.properties),
         )
 
     def _failed(self, error: CommitRejected | CommitUnknown, failed: int) -> None:
@@ -286,8 +286,8 @@ class Registration:
 
 
 def _is_large(prepared: _Prepared) -> bool:
-    statistics = sum(len(each.columns.leaves) for each in prepared.rows.footers)
-    return len(prepared.rows.footers) >= LARGE or statistics >= LARGE_STATISTICS
+    statistics = sum(len(each.columns.leaves) for each in prepared.footers)
+    return len(prepared.footers) >= LARGE or statistics >= LARGE_STATISTICS
 
 
 def _log_without(table: str, footers: Sequence[ObjectFooter], partitions: Sequence[ObjectPartition]) -> None:

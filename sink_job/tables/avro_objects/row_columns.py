@@ -1,10 +1,9 @@
-"""The columns of a table with those of the objects of a commit, by field ids or by name. Pure but for the ids of the
-ledger, which are read only for Avro objects."""
+"""The columns of a table with those of the objects of a commit, by field ids or by name. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
@@ -17,43 +16,60 @@ from sink_job.tables.parquet_schema import ObjectColumns
 from sink_job.tables.schema_union import union
 
 
-@dataclass(frozen=True)
+def has_names_alone(footers: Iterable[ObjectFooter]) -> bool:
+    """Whether the columns of an object have no field ids."""
+    return any(each.columns.by_name for each in footers)
+
+
 class RowColumns:
-    """The objects with the field ids of the table, its columns after the commit, and the properties that the commit
-    sets. `by_name`: some objects have no field ids, so the columns must be as they were loaded."""
+    """The columns of a table, to which objects are added one after the other."""
 
-    footers: Sequence[ObjectFooter]
-    schema: Schema
-    properties: Mapping[str, str] = field(default_factory=dict)
-    by_name: bool = False
+    def __init__(
+        self,
+        table: TableMetadata | None,
+        dropped: Collection[int] = (),
+        ids: FieldIds | None = None,
+        *,
+        is_own: bool = False,
+    ) -> None:
+        """`table`: None if it does not exist yet; `dropped` are the ids of columns that it had. `ids` are those of the
+        ledger for the topic, if an object has names alone. `is_own`: the sink has registered objects in the table;
+        otherwise columns with equal ids need equal names, since the ids of a table that others have made may be equal
+        by chance. Raises TableIncompatible for a name mapping that cannot be read."""
+        self.schema = Schema() if table is None else table.schema()
+        self.by_name = False
+        """Whether an object has names alone, so that the columns must be as they were loaded."""
+        self._named = () if is_own else self.schema.field_ids
+        is_mapped = table is not None and PROPERTY in table.properties
+        self._names = TableNames(table, ids or {}, is_own=is_own) if is_mapped or ids is not None else None
+        mapped = frozenset[int]() if self._names is None else self._names.mapped
+        self._dropped = {*dropped, *(mapped - self.schema.field_ids)}
+        self._known: dict[int, tuple[ObjectColumns, ObjectColumns]] = {}
 
-
-def row_columns(
-    table: TableMetadata | None,
-    footers: Sequence[ObjectFooter],
-    dropped: Collection[int],
-    ids: Callable[[], FieldIds],
-    *,
-    is_own: bool,
-) -> RowColumns:
-    """`table`: None if it does not exist yet; `dropped` are the ids of columns that it had. `ids` reads those of the
-    ledger. `is_own`: the sink has registered objects in the table; otherwise columns with equal ids need equal names,
-    since the ids of a table that others have made may be equal by chance. Raises TableIncompatible."""
-    found = Schema() if table is None else table.schema()
-    named = () if table is None or is_own else found.field_ids
-    by_name = any(each.columns.by_name for each in footers)
-    is_mapped = table is not None and PROPERTY in table.properties
-    names = TableNames(table, ids() if by_name else {}, is_own=is_own) if by_name or is_mapped else None
-    if names is not None:
-        dropped = {*dropped, *(names.mapped - found.field_ids)}
-    known: dict[int, ObjectColumns] = {}
-    for footer in {id(each.columns): each for each in footers}.values():
-        where, columns = footer.fields["file_path"], footer.columns
+    def add(self, footer: ObjectFooter) -> None:
+        """Adds the columns of an object. Raises TableIncompatible if the table cannot have them: nothing has changed
+        then."""
+        columns = footer.columns
+        if id(columns) in self._known:
+            return
+        where, names, found = footer.fields["file_path"], self._names, columns
         if names is not None:
-            columns = names.columns(footer, found, where)
-        found = union(found, columns.schema, dropped, where, () if footer.columns.by_name else named)
-        known[id(footer.columns)] = columns
-    if names is None:
-        return RowColumns(footers, found)
-    resolved = [replace(each, columns=known[id(each.columns)]) for each in footers]
-    return RowColumns(resolved, found, names.property(found), by_name)
+            names = names.copy()
+            found = names.columns(footer, self.schema, where)
+        elif columns.by_name:
+            raise AssertionError("the ids of the ledger are needed for an object with names alone")
+        self.schema = union(self.schema, found.schema, self._dropped, where, () if columns.by_name else self._named)
+        self._names = names
+        self._known[id(columns)] = (columns, found)
+        self.by_name = self.by_name or columns.by_name
+
+    def resolved(self, footers: Sequence[ObjectFooter]) -> Sequence[ObjectFooter]:
+        """Objects that were added, with the field ids of the table."""
+        if not self.by_name:
+            return footers
+        return [replace(each, columns=self._known[id(each.columns)][1]) for each in footers]
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties that the commit sets."""
+        return {} if self._names is None else self._names.property(self.schema)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -65,6 +66,12 @@ class TableNames:
         self._has_avro = False
         self.mapped = self._mapping.ids
         """The ids that the mapping had before. A column with one of them that the table lacks was dropped."""
+
+    def copy(self) -> TableNames:
+        """The same names, for a change that may be thrown away."""
+        found = copy(self)
+        found._mapping, found._used, found._of_ledger = deepcopy(self._mapping), {*self._used}, {*self._of_ledger}
+        return found
 
     def columns(self, footer: ObjectFooter, table: Schema, where: str) -> ObjectColumns:
         """The columns of an object with the ids of the table. `table`: its columns with those of objects before.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pyiceberg.manifest import FileFormat
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV2
@@ -66,16 +67,16 @@ def avro(*names: str | NestedField) -> ObjectFooter:
         NestedField(number, each, LongType(), required=False) if isinstance(each, str) else each
         for number, each in enumerate(names, 1)
     ]
-    return _footer(ObjectColumns(Schema(*given), (), by_name=True), "s3://b/a.avro")
+    return _footer(ObjectColumns(Schema(*given), (), by_name=True), "s3://b/a.avro", FileFormat.AVRO)
 
 
 def parquet_of(schema: Schema) -> ObjectFooter:
     """A Parquet object with these columns."""
-    return _footer(ObjectColumns(schema, ()), "s3://b/a.parquet")
+    return _footer(ObjectColumns(schema, ()), "s3://b/a.parquet", FileFormat.PARQUET)
 
 
-def _footer(columns: ObjectColumns, path: str) -> ObjectFooter:
-    return ObjectFooter(listed("k", b"", 1), columns, {"file_path": path})
+def _footer(columns: ObjectColumns, path: str, file_format: FileFormat) -> ObjectFooter:
+    return ObjectFooter(listed("k", b"", 1), columns, {"file_path": path, "file_format": file_format})
 
 
 def ids_of(schema: Schema) -> Mapping[str, int]:

@@ -3,43 +3,47 @@
 from __future__ import annotations
 
 import pytest
+from pyiceberg.types import LongType, NestedField, StringType
 
 from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import TableIncompatible
 from sink_job.tables.avro_objects.name_mapping import PROPERTY
-from sink_job.tables.avro_objects.row_columns import row_columns
-from sink_job.tables.partitions.object_partitions import FIRST_PATH_COLUMN
+from sink_job.tables.avro_objects.row_columns import RowColumns
 from tests.support.table_sink import TableSink
 from tests.unit.tables.avro_objects.avro_tables import avro, fields, ids_of, metadata, parquet_of
 
 COLUMNS = {"partition": 1, "offset": 2, "kind": 3, "seats": 4}
-PATHS = {"partition": FIRST_PATH_COLUMN}
-
-
-def test_ids_of_the_ledger_are_read_for_avro_objects_alone() -> None:
-    reads: list[str] = []
-
-    def ids() -> dict[str, int]:
-        reads.append("ids")
-        return {}
-
-    row_columns(None, [parquet_of(fields(a=1))], (), ids, is_own=False)
-    assert reads == []
-    row_columns(None, [avro("a")], (), ids, is_own=False)
-    assert reads == ["ids"]
 
 
 def test_objects_with_the_same_columns_share_them_with_the_ids_of_the_table() -> None:
-    one = avro("a")
-    found = row_columns(metadata(fields(x=1)), [one, one, avro("b")], (), dict, is_own=True)
-    first, second, third = (each.columns for each in found.footers)
+    one, other = avro("a"), avro("b")
+    rows = RowColumns(metadata(fields(x=1)), (), {}, is_own=True)
+    for each in (one, one, other):
+        rows.add(each)
+    first, second, third = (each.columns for each in rows.resolved([one, one, other]))
     assert first is second
     assert [ids_of(each.schema) for each in (first, third)] == [{"a": 2}, {"b": 3}]
 
 
 def test_equal_ids_of_a_table_that_others_have_made_need_equal_names() -> None:
     with pytest.raises(TableIncompatible, match="the table has the name x for its field id 1"):
-        row_columns(metadata(fields(x=1)), [parquet_of(fields(a=1))], (), dict, is_own=False)
+        RowColumns(metadata(fields(x=1))).add(parquet_of(fields(a=1)))
+
+
+def test_an_object_that_does_not_fit_changes_nothing() -> None:
+    """Its other names are neither in the mapping, nor do they use ids."""
+    text = NestedField(2, "x", StringType(), required=False)
+    rows = RowColumns(metadata(fields(x=1)), (), {}, is_own=True)
+    with pytest.raises(TableIncompatible, match="column x does not fit the table"):
+        rows.add(avro(NestedField(1, "a", LongType(), required=False), text))
+    assert (rows.by_name, rows.properties, rows.schema.field_ids) == (False, {}, {1})
+    rows.add(avro("b"))
+    assert ids_of(rows.schema) == {"x": 1, "b": 2}
+
+
+def test_a_mapping_that_cannot_be_read_is_rejected() -> None:
+    with pytest.raises(TableIncompatible, match=r"schema\.name-mapping\.default of the table cannot be read"):
+        RowColumns(metadata(fields(x=1), mapping="{"))
 
 
 def test_a_sink_of_avro_objects_has_a_table_with_a_mapping(table_sink: TableSink) -> None:

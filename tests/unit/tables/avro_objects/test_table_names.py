@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -15,27 +15,40 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from sink_job.api.errors import TableIncompatible
 from sink_job.tables.avro_objects.name_mapping import PROPERTY
-from sink_job.tables.avro_objects.row_columns import RowColumns, row_columns
+from sink_job.tables.avro_objects.row_columns import RowColumns, has_names_alone
 from sink_job.tables.files import ObjectFooter
 from sink_job.tables.partitions.object_partitions import FIRST_PATH_COLUMN
 from sink_job.tables.plan import dropped_columns
 from tests.unit.tables.avro_objects.avro_tables import NESTED, avro, fields, ids_of, metadata, names_of, parquet_of
 
 
+class Added(NamedTuple):
+    """The columns of a table with those of objects, the objects, and the properties that the commit sets."""
+
+    schema: Schema
+    footers: Sequence[ObjectFooter]
+    properties: Mapping[str, str]
+    by_name: bool
+
+
 def columns(
     table: TableMetadata | None, *footers: ObjectFooter, ids: Mapping[str, int] | None = None, is_own: bool = True
-) -> RowColumns:
+) -> Added:
     dropped = () if table is None else dropped_columns(table)
-    return row_columns(table, footers, dropped, lambda: ids or {}, is_own=is_own and table is not None)
+    given = (ids or {}) if has_names_alone(footers) else None
+    rows = RowColumns(table, dropped, given, is_own=is_own and table is not None)
+    for each in footers:
+        rows.add(each)
+    return Added(rows.schema, rows.resolved(footers), rows.properties, rows.by_name)
 
 
-def mapping(found: RowColumns) -> dict[int, list[str]]:
+def mapping(found: Added) -> dict[int, list[str]]:
     """The names at the top of the mapping, by field id."""
     read: list[dict[str, Any]] = msgspec.json.decode(found.properties[PROPERTY])
     return {each["field-id"]: each["names"] for each in read}
 
 
-def after(found: RowColumns, *before: Schema) -> TableMetadata:
+def after(found: Added, *before: Schema) -> TableMetadata:
     """The table after the commit."""
     return metadata(*before, found.schema, mapping=found.properties.get(PROPERTY))
 

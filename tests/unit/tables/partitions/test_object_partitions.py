@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,6 +24,7 @@ from sink_job.tables.files import FooterReader, ObjectFooter
 from sink_job.tables.partitions.object_partitions import FIRST_PATH_COLUMN, Partitioner, path_columns, row_column
 from sink_job.tables.partitions.object_paths import PathLayout, TimeColumn
 from tests.support.memory_s3 import MemoryS3
+from tests.unit.tables.avro_objects.avro_tables import avro
 from tests.unit.tables.parquet_objects import column, listed, parquet
 
 LAYOUT = PathLayout()
@@ -105,6 +107,19 @@ def test_a_name_of_a_column_without_a_proven_value_has_no_field(
     found, without = partition("year=2026", values, *fields)
     assert found == {}
     assert without["year"].startswith(reason)
+
+
+def test_an_avro_object_proves_no_value_of_a_column() -> None:
+    """It has no bounds. Names that are no columns of its rows are columns of paths."""
+    footer = avro("k", NestedField(2, "at", TimestamptzType(), required=False))
+    footer = dataclasses.replace(footer, object=replace(footer.object, path="k=x/dt=2026-11-28"))
+    by_path = Partitioner(TablePartitioning.PATH, {1: LAYOUT})
+    found = by_path.partition(footer, *by_path.with_path_columns(None, footer.columns.schema, [footer]))
+    assert [(each.name, each.value) for each in found.values] == [("dt", "2026-11-28")]
+    assert found.without == {"k": "an Avro object has no bounds of columns"}
+    hidden_times = Partitioner(TablePartitioning.HIDDEN, {1: DAILY})
+    with pytest.raises(TableIncompatible, match="one day of column at .* an Avro object has no bounds of columns"):
+        hidden_times.partition(footer, footer.columns.schema, {})
 
 
 def test_a_column_in_a_struct_is_found_and_has_a_field_if_it_has_values() -> None:
