@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sink_job.s3
+from sink_job.api.enums import OutputFormat
 from sink_job.api.parser import load_sink
 from sink_job.cli import main as cli
 from sink_job.tables import file_io
@@ -25,6 +27,8 @@ class RegisteredSink:
         self.path = folder / "tables.yaml"
         self.folder = folder
         self.lake = MemoryS3()
+        self.output = OutputFormat.PARQUET
+        """That of `describe` and later objects."""
         buckets: dict[str, Any] = {"archive": fixture.s3, "lake": self.lake}
         monkeypatch.setattr(file_io, "connect", lambda settings: buckets[settings.bucket])
         monkeypatch.setattr(sink_job.s3, "connect", lambda settings: fixture.s3)
@@ -32,13 +36,16 @@ class RegisteredSink:
 
     def describe(self, *names: str) -> None:
         catalog = {"type": "Sql", "uri": f"sqlite:///{self.folder}/catalog.db", "warehouse": "s3://lake/tables"}
-        spec = {"format": FORMAT, "tables": [{"catalog": catalog, "name": name} for name in names]}
+        spec = {
+            "format": {**FORMAT, "output": self.output.value},
+            "tables": [{"catalog": catalog, "name": name} for name in names],
+        }
         text = manifest("archive", "http://127.0.0.1:9", flush_size=10, spec=spec)
         self.path.write_text(text)
         self.fixture.sink = load_sink(text)
 
     def write(self, records: int) -> None:
-        self.fixture.run(parquet_log(records))
+        self.fixture.run(replace(parquet_log(records), output=self.output))
 
     def register(self, *arguments: str) -> int:
         return cli.main(["register", str(self.path), *arguments])

@@ -11,6 +11,7 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
+from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import TransientError
 from sink_job.api.report import TableReport, TableSums
 from sink_job.s3 import S3Settings
@@ -96,6 +97,22 @@ def test_nothing_is_registered_before_the_driver_has_recovered(driver: Registeri
     driver.registrar().poll()
     assert requests == []
     assert driver.progress.sums is None
+
+
+def test_avro_objects_are_registered(driver: RegisteringDriver) -> None:
+    driver.sink.output = OutputFormat.AVRO
+    driver.sink.describe("lake.{topic}")
+    driver.write(25)
+    registrar = driver.registrar()
+    registrar.poll()
+    driver.write(45)
+    driver.now += 5 * MINUTE
+    registrar.poll()
+    report = driver.progress.only
+    assert (report.objects, report.commits, report.lag_objects, report.reason) == (5, 2, 0, None)
+    table = driver.catalog.load("lake.log")
+    assert table is not None
+    assert table.inspect.files()["file_format"].to_pylist() == ["AVRO"] * 5
 
 
 def test_a_new_table_gets_what_earlier_drivers_have_published(driver: RegisteringDriver) -> None:

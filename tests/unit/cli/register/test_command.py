@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from sink_job.api.enums import OutputFormat
 from sink_job.cli import main as cli
 from tests.support.registered_sink import RegisteredSink
 
@@ -29,6 +30,21 @@ def test_a_dry_run_writes_nothing(sink: RegisteredSink, capsys: pytest.CaptureFi
     assert sink.register("--from-beginning", "--dry-run") == 0
     assert "would add 3 objects" in capsys.readouterr().out
     assert not sink.lake.objects
+
+
+def test_avro_objects_are_added_and_verified(sink: RegisteredSink, capsys: pytest.CaptureFixture[str]) -> None:
+    sink.output = OutputFormat.AVRO
+    sink.describe("lake.{topic}")
+    sink.write(25)
+    assert sink.register("--from-beginning", "--dry-run") == 0
+    assert "would add 3 objects" in capsys.readouterr().out
+    assert not sink.lake.objects
+    assert sink.register("--from-beginning") == 0
+    sink.write(45)
+    assert sink.register() == 0
+    capsys.readouterr()
+    assert sink.verify() == 0
+    assert "5 objects" in capsys.readouterr().out
 
 
 def test_the_error_of_a_table_is_its_exit_code_and_others_are_registered(

@@ -118,7 +118,7 @@ def test_an_avro_object_proves_no_value_of_a_column() -> None:
     assert [(each.name, each.value) for each in found.values] == [("dt", "2026-11-28")]
     assert found.without == {"k": "an Avro object has no bounds of columns"}
     hidden_times = Partitioner(TablePartitioning.HIDDEN, {1: DAILY})
-    with pytest.raises(TableIncompatible, match="one day of column at .* an Avro object has no bounds of columns"):
+    with pytest.raises(TableIncompatible, match=r"one day of column at .* an Avro object has no bounds of columns"):
         hidden_times.partition(footer, footer.columns.schema, {})
 
 
