@@ -365,6 +365,17 @@ def test_columns_that_a_user_renames_and_drops_in_spark_stay_so(avro: AvroTable)
     assert avro.select("offset, kind") == [row[:2] for row in with_kinds(expected(65, lambda offset: 2))]
 
 
+def test_spark_gives_the_name_of_a_dropped_column_to_a_new_one_also_in_earlier_objects(avro: AvroTable) -> None:
+    """As docs/tables.md says. The registration keeps this mapping."""
+    avro.run(25, 2)
+    avro.alter("drop column seats")
+    avro.alter("add column seats bigint")
+    rows = with_kinds(expected(45, lambda offset: 2))
+    assert avro.select("offset, kind, seats") == rows[:25]
+    avro.run(45, 2)
+    assert avro.select("offset, kind, seats") == rows
+
+
 def test_a_table_has_parquet_and_avro_objects_with_the_same_columns(avro: AvroTable) -> None:
     avro.run(25, 1, OutputFormat.PARQUET)
     avro.alter("rename column kind to sort")
