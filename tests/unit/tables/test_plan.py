@@ -178,10 +178,9 @@ def numbered(last: int, *known: int) -> TableMetadata:
     return found.model_copy(update={"last_sequence_number": last})
 
 
-@pytest.mark.parametrize(
-    "found", [numbered(0), numbered(2, 1, 2), numbered(2), numbered(4, 3, 4), numbered(1, 1)], ids=str
-)
-def test_a_table_that_gave_its_ids_begins_automatically(found: TableMetadata) -> None:
+@pytest.mark.parametrize("snapshots", [(0,), (2, 1, 2), (2,), (4, 3, 4), (1, 1)], ids=str)
+def test_a_table_that_gave_its_ids_begins_automatically(snapshots: tuple[int, ...]) -> None:
+    found = numbered(*snapshots)
     view = LedgerView("sink", "ledger", 100, (40,), copied_from=40)
     assert start_after(found, None, view, SEEDED) == 40
 
@@ -190,14 +189,15 @@ OTHER = SeedTable("lake.t", str(uuid.UUID(int=8)), 2)
 
 
 @pytest.mark.parametrize(
-    ("found", "seeds"),
-    [(numbered(4, 4), SEEDED.seeds), (numbered(3), SEEDED.seeds), (numbered(2, 2), ()), (numbered(2, 2), (OTHER,))],
+    ("snapshots", "seeds"),
+    [((4, 4), SEEDED.seeds), ((3,), SEEDED.seeds), ((2, 2), ()), ((2, 2), (OTHER,))],
+    ids=str,
 )
 def test_another_table_or_one_with_expired_snapshots_does_not_begin_automatically(
-    found: TableMetadata, seeds: tuple[SeedTable, ...]
+    snapshots: tuple[int, ...], seeds: tuple[SeedTable, ...]
 ) -> None:
     with pytest.raises(TableNotRegistered, match="--from-beginning"):
-        start_after(found, None, VIEW, Request(creates=True, seeds=seeds))
+        start_after(numbered(*snapshots), None, VIEW, Request(creates=True, seeds=seeds))
 
 
 def test_a_table_that_gave_its_ids_and_has_lost_its_position_stops() -> None:

@@ -78,7 +78,7 @@ def test_columns_have_the_types_that_each_version_of_hive_can_read(given: Iceber
     assert len(column.comment) == 256
 
 
-def test_columns_that_hive_cannot_tell_apart_or_store_are_left_out() -> None:
+def test_columns_that_are_equal_for_hive_or_that_it_cannot_store_are_left_out() -> None:
     names = ("a", "A", "b", "x" * 768)
     schema = Schema(*(NestedField(at, name, LongType()) for at, name in enumerate(names, 1)))
     metadata = metadata_of(IntegerType()).model_copy(update={"schemas": [schema], "current_schema_id": 0})
