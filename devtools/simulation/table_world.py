@@ -353,7 +353,7 @@ def _closed(number: int, acknowledged: int) -> ClosedObject:
 
 def run_case(seed: int, log: Callable[[str], None] | None = None) -> Violation | None:
     """What a run has violated."""
-    footers = patch.object(registration, "FooterReader", _Footers)
+    footers = patch.object(registration, "MetadataReader", _Footers)
     ids = patch.object(registration, "LedgerFieldIds", _FieldIds)
     with without_threads(random.Random(f"{seed}/threads")), footers, ids:
         try:
