@@ -248,6 +248,19 @@ class SimulatedCatalog:
         if self._rng.random() < 0.5:
             self.create()
 
+    def change_columns(self, rng: random.Random) -> None:
+        """Another program renames a column or drops one."""
+        table = self._table()
+        assert table is not None
+        names = [each.name for each in table.schema().fields]
+        chosen, update = rng.choice(names), Transaction(table).update_schema()
+        if len(names) > 1 and rng.random() < 0.3:
+            update.delete_column(chosen)
+        else:
+            update.rename_column(chosen, f"renamed_{rng.getrandbits(32)}")
+        updates, _ = update._commit()
+        self._apply((), updates)
+
     def set_property(self, name: str, value: str | None) -> None:
         update: TableUpdate = (
             RemovePropertiesUpdate(removals=[name]) if value is None else SetPropertiesUpdate(updates={name: value})

@@ -20,6 +20,7 @@ from devtools.simulation.table_catalog import SimulatedCatalog
 from devtools.simulation.table_world import run_case
 from sink_job.tables import commit as commit_module
 from sink_job.tables import plan, registration
+from sink_job.tables.avro_objects.table_names import TableNames
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown
 from sink_job.tables.memory import Memory
 from sink_job.tables.plan import Request
@@ -136,6 +137,22 @@ def position_after_the_present_record() -> Patches:
     return [patch.object(plan, "next_batch", next_batch)]
 
 
+def names_not_mapped() -> Patches:
+    """The names of new columns are not added to the mapping of the table."""
+    return [patch.object(TableNames, "property", lambda self, table: {})]
+
+
+def names_by_the_present_columns() -> Patches:
+    """A name that no present column has gets a new id, and the mapping is made of the present columns."""
+
+    def made(self: TableNames, table: TableMetadata | None, ids: Any, *, is_own: bool) -> None:
+        given = table if table is None else table.model_copy(update={"schemas": [table.schema()], "properties": {}})
+        original(self, given, ids, is_own=is_own)
+
+    original = TableNames.__init__
+    return [patch.object(TableNames, "__init__", made)]
+
+
 TABLE_MUTATIONS: Final[dict[str, Callable[[], Patches]]] = {
     each.__name__: each
     for each in (
@@ -148,6 +165,8 @@ TABLE_MUTATIONS: Final[dict[str, Callable[[], Patches]]] = {
         history_and_memory_ignored,
         expiry_since_the_ids_ignored,
         expiry_of_its_own,
+        names_not_mapped,
+        names_by_the_present_columns,
         position_after_the_present_record,
     )
 }

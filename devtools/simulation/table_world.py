@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 from unittest.mock import patch
 
+from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.types import LongType, NestedField
 
 from devtools.simulation.executors import without_threads
 from devtools.simulation.oracle import Violation
@@ -24,6 +26,8 @@ from sink_job.ledger.schemas.field_ids import SeedTable
 from sink_job.ledger.state import ClosedObject, OffsetChecksum
 from sink_job.s3 import NotFound, S3Client
 from sink_job.tables import registration
+from sink_job.tables.avro_objects.name_mapping import PROPERTY as NAME_MAPPING
+from sink_job.tables.avro_objects.name_mapping import NameMapping
 from sink_job.tables.files import ObjectFooter
 from sink_job.tables.housekeeping import Housekeeping
 from sink_job.tables.parquet_schema import ObjectColumns
@@ -52,6 +56,13 @@ MAX_OBJECTS: Final = 12
 RESOLUTIONS: Final = 6
 EXISTING: Final = 0.3
 """Share of the runs with a table that was there before the sink and gave it its field ids."""
+NAMES: Final = (("c",), ("c", "d"), ("e", "c"))
+"""The columns of objects without field ids, by turns."""
+
+
+def _columns_of(names: Sequence[str]) -> ObjectColumns:
+    fields = [NestedField(number, name, LongType(), required=False) for number, name in enumerate(names, 1)]
+    return ObjectColumns(Schema(*fields), (), by_name=True)
 
 
 class _Files:
@@ -60,8 +71,10 @@ class _Files:
     bucket = "archive"
     seeds: tuple[SeedTable, ...] = ()
 
-    def __init__(self, step: Callable[[str], None]) -> None:
+    def __init__(self, step: Callable[[str], None], *, by_name: bool) -> None:
+        """`by_name`: the objects of the sink have no field ids."""
         self._step = step
+        self.by_name = by_name
         self.objects: dict[str, bytes] = {}
 
     def url_of(self, key: str) -> str:
@@ -83,8 +96,9 @@ class _Footers:
     """Footers of objects that are in no store."""
 
     _columns = ObjectColumns(COLUMNS, (1,))
+    _named = tuple(_columns_of(each) for each in NAMES)
 
-    def __init__(self, s3: S3Client, *given: Any) -> None:
+    def __init__(self, s3: _Files, *given: Any) -> None:
         self._s3 = s3
 
     def read(self, o: ClosedObject) -> ObjectFooter:
@@ -95,7 +109,8 @@ class _Footers:
             "lower_bounds": {},
             "upper_bounds": {},
         }
-        return ObjectFooter(o, self._columns, fields)
+        columns = self._named[o.first % len(NAMES)] if self._s3.by_name else self._columns
+        return ObjectFooter(o, columns, fields)
 
 
 class _FieldIds:
@@ -107,6 +122,10 @@ class _FieldIds:
     def seeded_by(self, topic: str) -> tuple[SeedTable, ...]:
         found: tuple[SeedTable, ...] = self._s3.seeds
         return found
+
+    def all(self, topic: str) -> dict[str, int]:
+        """None, as of a topic without Parquet objects."""
+        return {}
 
 
 class TableWorld:
@@ -122,7 +141,9 @@ class TableWorld:
         self._faults = self.rng.choice((0.0, 0.1, 0.4))
         self._expires = self.rng.random() < 0.5
         self.catalog = SimulatedCatalog(self.rng, self._step, self._draw, lambda: self._draw(0.2))
-        self.files = _Files(self._step)
+        self._columns_rng = random.Random(f"{seed}/columns")
+        self.files = _Files(self._step, by_name=self._columns_rng.random() < 0.3)
+        self._ids: dict[tuple[str, str], int | None] = {}
         self.objects: list[ClosedObject] = []
         self.number = 1
         self.given_up: set[str] = set()
@@ -204,6 +225,9 @@ class TableWorld:
             self.catalog.land()
         if self.catalog.metadata is not None and self.rng.random() < 0.1:
             self._others()
+        if self.files.by_name and self.catalog.metadata is not None and self._columns_rng.random() < 0.1:
+            self.trace("another program: renames or drops a column")
+            self.catalog.change_columns(self._columns_rng)
 
     def _publish(self) -> None:
         if len(self.objects) >= MAX_OBJECTS:
@@ -330,6 +354,19 @@ class TableWorld:
         twice = [path for path, count in self.catalog.contents().items() if count > 1]
         if twice:
             raise Violation("duplicate", f"the table has {', '.join(sorted(twice))} more than once")
+        if self.files.by_name and self.catalog.metadata is not None:
+            self._check_names(self.catalog.metadata)
+
+    def _check_names(self, table: TableMetadata) -> None:
+        """Readers find the columns of each object without field ids, and always the same ones."""
+        mapping = NameMapping.parse(table.properties.get(NAME_MAPPING, "[]"))
+        paths = self.catalog.contents()
+        for o in self.objects:
+            for name in NAMES[o.first % len(NAMES)] if self.files.url_of(o.key) in paths else ():
+                found = mapping.find(None, name)
+                number = None if found is None else found.number
+                if number is None or self._ids.setdefault((str(table.table_uuid), name), number) != number:
+                    raise Violation("columns", f"the column {name} of {o.key} has the field id {number}")
 
 
 def _closed(number: int, acknowledged: int) -> ClosedObject:
