@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyiceberg.types import LongType, NestedField, StringType
 
 from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import TableIncompatible
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds
 from sink_job.tables.avro_objects.name_mapping import PROPERTY
 from sink_job.tables.avro_objects.row_columns import RowColumns
+from sink_job.tables.field_ids.table_ids import seed_of, table_ids
 from tests.support.table_sink import TableSink
 from tests.unit.tables.avro_objects.avro_tables import avro, fields, ids_of, metadata, parquet_of
 
@@ -72,6 +76,20 @@ def test_a_new_table_has_the_ids_of_later_parquet_objects(table_sink: TableSink)
     table_sink.write_as(OutputFormat.PARQUET, 40, 1)
     table_sink.register()
     assert ids_of(table_sink.table().schema()) == {**COLUMNS, "seats": 500_000}
+
+
+def test_later_parquet_objects_take_the_ids_of_the_table(table_sink: TableSink) -> None:
+    """A driver with another output does it before the first Parquet object of the topic."""
+    table_sink.write_as(OutputFormat.AVRO, 20, 2)
+    table_sink.register()
+    s3: Any = table_sink.s3
+    seed = seed_of([table_ids("lake.log", table_sink.table().metadata)])
+    assert LedgerFieldIds(s3, table_sink.root).seed("log", seed)
+    table_sink.write_as(OutputFormat.PARQUET, 40, 9)
+    table_sink.write_as(OutputFormat.AVRO, 60, 9, 2)
+    table_sink.register()
+    assert ids_of(table_sink.table().schema()) == {**COLUMNS, "gate": 5}
+    assert table_sink.files() == table_sink.objects()
 
 
 def test_other_ids_of_later_parquet_objects_are_rejected(table_sink: TableSink) -> None:
