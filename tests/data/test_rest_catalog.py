@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from threading import Thread
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 import pytest
@@ -14,12 +12,9 @@ from devtools.certificates import self_signed
 from devtools.s3 import s3_client
 from sink_job.api.errors import TableRolledBack, TransientError
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
-from sink_job.ledger.store import Ledger
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown
 from sink_job.tables.housekeeping import DAY_MS
-from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.plan import Request
-from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
 from tests.support.catalog_front import (
     BASIC,
     CLIENT,
@@ -31,8 +26,8 @@ from tests.support.catalog_front import (
     login_folder,
 )
 from tests.support.lake import VALUES, LakeFixture, expected
+from tests.support.rest_table import RestTable, add_at_once, records
 from tests.support.sink_fixture import SinkFixture
-from tests.support.table_sink import BEGIN, FaultyCatalog
 
 pytestmark = pytest.mark.data
 
@@ -40,40 +35,6 @@ _SECRETS: Final = {
     "credentials": SecretRef(secret="login"),
     "ca_secret": SecretKey(secret="ca", key="tls.crt"),
 }
-ROOT = "topics/_s3sink/default.log/"
-
-
-class RestTable:
-    """A table of its own, with faults between the registration and the catalog."""
-
-    def __init__(self, lake: LakeFixture) -> None:
-        self.lake = lake
-        self.name = f"lake.t{uuid4().hex[:12]}"
-        self.catalog = FaultyCatalog(lake.catalog)
-        self.ahead_ms = 0
-        """How far the clock of registrations is ahead."""
-
-    def register(self, request: Request = BEGIN) -> RegistrationOutcome:
-        s3 = self.lake.sink.s3
-        view, objects = read_ledger(Ledger(s3, ROOT, "register"), "default.log")
-        now = time.time_ns() // 1_000_000 + self.ahead_ms
-        target = TopicTable(
-            self.name, "log", objects["log"], view, ("topics/",), lambda seconds: None, clock=lambda: now
-        )
-        return Registration(s3, ROOT, self.catalog, target).run(request)
-
-    def register_until_done(self) -> None:
-        """As a driver or cron does: the catalog may answer with an error while others use it."""
-        for _ in range(20):
-            try:
-                self.register()
-            except TransientError:
-                continue
-            return
-        raise AssertionError("the catalog has answered 20 registrations with errors")
-
-    def rows(self) -> Any:
-        return self.lake.read(VALUES, self.name)
 
 
 @pytest.fixture
@@ -82,10 +43,6 @@ def table(sink_fixture: SinkFixture, rest: str) -> RestTable:
     lake = LakeFixture(sink_fixture, rest)
     lake.run(25, (2,))
     return RestTable(lake)
-
-
-def records(count: int) -> list[list[Any]]:
-    return expected(count, lambda offset: 2)
 
 
 def test_the_rows_of_a_table_are_the_records_of_the_sink(sink_fixture: SinkFixture, rest: str) -> None:
@@ -129,11 +86,7 @@ def test_a_commit_that_lands_late_is_rejected(table: RestTable) -> None:
 def test_two_registrations_at_once_add_each_record_once(table: RestTable) -> None:
     for count in (25, 45):
         table.lake.run(count, (2,))
-        threads = [Thread(target=table.register_until_done) for _ in range(3)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        add_at_once(table)
         assert table.rows() == records(count)
 
 

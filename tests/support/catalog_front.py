@@ -27,7 +27,8 @@ BASIC: Final = b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 @dataclass
 class CatalogFront:
     """`target`: URL of the catalog. `accepted`: values of the header Authorization that it accepts. `forms`: the
-    requests for tokens. `loses`: the number of commits whose reply is lost from now on. `requests`: as `METHOD path`.
+    requests for tokens. `loses`: the number of commits whose reply is lost from now on. `requests`: as `METHOD path`,
+    `commits`: the contents of commits.
     `lifetime_s`: of tokens, `rejects`: the status of the token endpoint, 0: it issues tokens."""
 
     target: str | None = None
@@ -35,6 +36,7 @@ class CatalogFront:
     accepted: set[str] = field(default_factory=lambda: {f"Bearer {TOKEN}", f"Basic {BASIC}"})
     forms: list[Mapping[str, str]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    commits: list[bytes] = field(default_factory=list)
     loses: int = 0
     lifetime_s: int = 3600
     rejects: int = 0
@@ -82,6 +84,7 @@ def _handler(front: CatalogFront) -> type[BaseHTTPRequestHandler]:
             else:
                 status, answer = front.answer(self.command, self.path, dict(self.headers.items()), body)
             is_commit = self.command == "POST" and "/tables/" in self.path
+            front.commits += [body] if is_commit else []
             if is_commit and front.loses:
                 front.loses -= 1
                 self.close_connection = True

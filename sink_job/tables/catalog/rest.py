@@ -3,17 +3,26 @@
 PyIceberg has no timeout, and takes certificate authorities from the environment rather than from its settings. So each
 of its sessions gets an adapter that decides about all of these. No request is sent twice, but for one that the catalog
 has rejected with 401 or 419.
+
+Nessie 0.99 rejects two forms that Iceberg's specification allows: new columns without the highest column id of the
+table (`last-column-id`, deprecated; other servers need it, too), and more than one update that sets properties. So
+commits have the one and not the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import requests
-from pyiceberg.catalog.rest import RestCatalog
+from pydantic import Field
+from pyiceberg.catalog.rest import Endpoints, RestCatalog
 from pyiceberg.catalog.rest.auth import AuthManagerAdapter
+from pyiceberg.catalog.rest.response import _handle_non_200_response
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.table import CommitTableRequest, CommitTableResponse, Namespace, Table, TableIdentifier
+from pyiceberg.table.update import AddSchemaUpdate, SetPropertiesUpdate, TableRequirement, TableUpdate
 from requests.adapters import HTTPAdapter
 
 from sink_job.tables.catalog.access import CatalogAccess
@@ -21,6 +30,18 @@ from sink_job.tables.catalog.login import CatalogLogin
 from sink_job.tables.catalog.untrusted import server_properties
 
 _WITHOUT_LOGIN: Final = {"type": "noop"}
+_COMMIT_ERRORS: Final = {
+    409: CommitFailedException,
+    500: CommitStateUnknownException,
+    502: CommitStateUnknownException,
+    504: CommitStateUnknownException,
+}
+
+
+class _AddSchema(AddSchemaUpdate):
+    """New columns, with the highest column id of the table afterwards."""
+
+    last_column_id: int = Field(alias="last-column-id")
 
 
 class SinkRestCatalog(RestCatalog):
@@ -43,6 +64,25 @@ class SinkRestCatalog(RestCatalog):
         super()._fetch_config()
         self.properties = server_properties(own, self.properties)
 
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """One request. Raises CommitFailedException, CommitStateUnknownException and other errors of PyIceberg."""
+        identifier = table.name()
+        request = CommitTableRequest(
+            identifier=TableIdentifier(namespace=Namespace(list(identifier[:-1])), name=identifier[-1]),
+            requirements=requirements,
+            updates=_accepted(updates, table),
+        )
+        place = self._split_identifier_for_path(request.identifier)
+        body = request.model_dump_json(serialize_as_any=True).encode()
+        response = self._session.post(self.url(Endpoints.update_table, prefixed=True, **place), data=body)
+        try:
+            response.raise_for_status()
+        except requests.HTTPError as error:
+            _handle_non_200_response(error, _COMMIT_ERRORS)
+        return CommitTableResponse.model_validate_json(response.text)
+
     def _create_session(self) -> requests.Session:
         session = _prepared(super()._create_session(), self._access)
         if self._login is not None:
@@ -52,6 +92,21 @@ class SinkRestCatalog(RestCatalog):
     def _refresh_token(self) -> None:
         if self._login is not None:
             self._login.forget()
+
+
+def _accepted(updates: Sequence[TableUpdate], table: Table) -> tuple[TableUpdate, ...]:
+    """The updates in the form that all servers accept. None of them removes properties."""
+    properties: dict[str, str] = {}
+    others: list[TableUpdate] = []
+    for each in updates:
+        if isinstance(each, SetPropertiesUpdate):
+            properties |= each.updates
+        elif isinstance(each, AddSchemaUpdate):
+            last = max(table.metadata.last_column_id, each.schema_.highest_field_id)
+            others.append(_AddSchema.model_validate({"schema": each.schema_, "last-column-id": last}))
+        else:
+            others.append(each)
+    return (*others, *([SetPropertiesUpdate(updates=properties)] if properties else ()))
 
 
 def _new_session(access: CatalogAccess) -> requests.Session:

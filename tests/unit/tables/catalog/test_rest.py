@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.table.update import AddSchemaUpdate, AssertCreate, SetPropertiesUpdate
+from pyiceberg.types import LongType, NestedField
 
 from devtools.certificates import Certificate, self_signed
 from sink_job.api.enums import CatalogType
@@ -15,7 +20,7 @@ from sink_job.api.sections.secret_refs import SecretRef
 from sink_job.api.sections.tables_section import CatalogSpec
 from sink_job.s3.proxy import ProxySettings
 from sink_job.tables.catalog.access import CatalogAccess
-from sink_job.tables.catalogs import IcebergCatalog, open_catalog
+from sink_job.tables.catalogs import CommitUnknown, IcebergCatalog, open_catalog
 from tests.support.catalog_front import CLIENT, CLIENT_SECRET, TOKEN, CatalogFront, catalog_front, login_folder
 from tests.support.login_proxy import login_proxy, login_secret
 from tests.support.memory_s3 import MemoryS3
@@ -128,3 +133,25 @@ def test_the_configuration_of_a_server_chooses_no_class_and_no_other_address(tmp
         with pytest.raises(ConfigurationError, match="names another address"):
             opened(front, CatalogAccess())
     assert not mark.exists()
+
+
+def test_a_commit_has_the_forms_of_updates_that_all_servers_accept() -> None:
+    """Nessie 0.99 rejects new columns without last-column-id, and two updates of properties."""
+    table: Any = SimpleNamespace(name=lambda: ("lake", "log"), metadata=SimpleNamespace(last_column_id=9))
+    schemas = [Schema(NestedField(number, "x", LongType(), required=False)) for number in (3, 12)]
+    properties = [SetPropertiesUpdate(updates=each) for each in ({"a": "1", "b": "1"}, {"b": "2"})]
+    with catalog_front() as front:
+        front.accepted.add("")
+        catalog = opened(front, CatalogAccess())
+        with pytest.raises(CommitUnknown, match="no table"):
+            catalog.commit(table, (AssertCreate(),), (properties[0], *map(_added, schemas), properties[1]))
+    sent = json.loads(front.commits[-1])
+    assert sent["requirements"] == [{"type": "assert-create"}]
+    assert [each["action"] for each in sent["updates"]] == ["add-schema", "add-schema", "set-properties"]
+    assert [each["last-column-id"] for each in sent["updates"][:2]] == [9, 12]
+    assert sent["updates"][0]["schema"]["fields"][0]["id"] == 3
+    assert sent["updates"][2]["updates"] == {"a": "1", "b": "2"}
+
+
+def _added(schema: Schema) -> AddSchemaUpdate:
+    return AddSchemaUpdate(schema=schema)
