@@ -60,12 +60,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_sink(parser)
     parser.add_argument(
-        "--deep", action="store_true", help="read the objects and compare each record with Kafka, if it still exists"
+        "--deep",
+        action="store_true",
+        help="read the objects and compare each record with Kafka, if it still exists; with --table, read the rows of "
+        "files that the sink has not written, such as those of a compaction",
     )
     parser.add_argument(
         "--table",
         action="store_true",
-        help="compare the tables of spec.tables with the ledger, by metadata alone, instead of the objects with Kafka",
+        help="compare the tables of spec.tables with the ledger, by metadata alone without --deep, instead of the "
+        "objects with Kafka",
     )
     add_removed_before(parser)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help=OUTPUT_HELP)
@@ -77,8 +81,8 @@ def run(args: argparse.Namespace) -> int:
     secrets = secret_dirs(args, sink)
 
     if args.table:
-        if args.deep or args.removed_before is not None:
-            raise InvalidSpec(["--table cannot be combined with --deep and --removed-before: it reads no objects"])
+        if args.removed_before is not None:
+            raise InvalidSpec(["--table cannot be combined with --removed-before: it does not list the bucket"])
         from sink_job.cli.register import audit
         from sink_job.driver import logs
 

@@ -1,76 +1,57 @@
 """Compares the files of a table with the ledger: `s3sink verify --table`. Pure.
 
 Files outside of the sink's prefixes are those of a compaction or of another writer. They may hold records of objects
-that are not in the table any more, so a missing object is no finding if they have as many records.
+that are not in the table any more. By metadata alone, a missing object is no finding if they have as many records; with
+their rows (`sink_job.tables.audits.row_audit`) the records decide.
+
+Neither the files nor the objects of a table are in memory at the same time: both may be millions.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import NamedTuple
+from itertools import islice
+from typing import Final
 
 from sink_job.ledger.state import ClosedObject
+from sink_job.tables.audits.file_index import FileIndex, IndexedFile, TableFile
+from sink_job.tables.audits.findings import Findings, TableFinding, TableFindingKind
 from sink_job.tables.position import TablePosition
 
-
-class TableFile(NamedTuple):
-    """A data file of a table: its path, and its records and size in bytes as the manifest has them. `texts` are the
-    values of columns that only paths have, by name; `problem` is what is wrong with other values of its partition."""
-
-    path: str
-    records: int
-    size: int
-    texts: tuple[tuple[str, str | None], ...] = ()
-    problem: str = ""
-
-
-class TableFindingKind(StrEnum):
-    """What is wrong. Records are missing only with OBJECT_MISSING and ROLLED_BACK."""
-
-    OBJECT_MISSING = "TableObjectMissing"
-    FILE_TWICE = "TableFileTwice"
-    FILE_UNKNOWN = "TableFileUnknown"
-    FILE_MISMATCH = "TableFileMismatch"
-    PARTITION_WRONG = "TablePartitionWrong"
-    AHEAD = "TableAhead"
-    ROLLED_BACK = "TableRolledBack"
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether the table lacks records."""
-        return self in (TableFindingKind.OBJECT_MISSING, TableFindingKind.ROLLED_BACK)
-
+_OBJECTS: Final = 4_096
+"""Number of objects that are looked up together."""
 
 PathTexts = Callable[[ClosedObject], Mapping[str, str]]
+SeeObject = Callable[[ClosedObject, bool], None]
+"""Called with an object whose records the table must have, and whether it has the object."""
 
 
 def _no_texts(o: ClosedObject) -> Mapping[str, str]:
     return {}
 
 
-@dataclass(frozen=True)
-class TableFinding:
-    """A finding. `path` is that of a file or object; empty: of the whole table."""
-
-    kind: TableFindingKind
-    path: str
-    message: str
+def _ignore(o: ClosedObject, is_in_table: bool) -> None:
+    pass
 
 
 @dataclass(frozen=True)
 class TableAudit:
     """The result for a table. `objects` are those of the sink in it, `waiting` those that are published and not
-    registered yet, `others` files outside of the sink's prefixes."""
+    registered yet, `others` files outside of the sink's prefixes. `more` is the number of findings that are not listed.
+    `moved` is the number of records whose objects are not in the table; `proven`: those of them that are in rows of
+    other files, each once; None if no rows were read. `notes` are about what could not be verified."""
 
     objects: int
     records: int
     waiting: int
     others: int
     findings: Sequence[TableFinding]
+    more: int = 0
+    moved: int = 0
+    proven: int | None = None
+    notes: Sequence[str] = ()
 
 
 def canonical(path: str) -> str:
@@ -80,7 +61,7 @@ def canonical(path: str) -> str:
 
 def audit_table(
     files: Iterable[TableFile],
-    objects: Mapping[str, ClosedObject],
+    objects: Iterable[tuple[str, ClosedObject]],
     position: TablePosition,
     copied_from: int,
     own: Collection[str],
@@ -88,83 +69,122 @@ def audit_table(
     is_rolled_back: bool = False,
     texts: PathTexts = _no_texts,
 ) -> TableAudit:
-    """Compares `files` with the acknowledged `objects` by path. Objects that were acknowledged up to `copied_from` have
-    records that were copied again. `own` are the prefixes of the sink's paths. `texts`: what the path of an object has
-    for the columns that only paths have."""
-    all_files = list(files)
-    counts = Counter(file.path for file in all_files)
-    known = [file for file in all_files if file.path in objects]
-    others = [file for file in all_files if file.path not in objects and not file.path.startswith(tuple(own))]
-    after = copied_from if position.record > copied_from else 0  # a table of the generation before has its objects
-    expected = {path: o for path, o in objects.items() if after < o.acknowledged <= position.record}
-    missing = {path: o for path, o in expected.items() if path not in counts}
-    findings = [
-        *_of_table(is_rolled_back=is_rolled_back),
-        *_of_files(all_files, objects, tuple(own)),
-        *(_twice(path, count) for path, count in counts.items() if count > 1),
-        *_partitions(known, objects, texts),
-        *_ahead(known, objects, position),
-    ]
-    if sum(o.offsets.count for o in missing.values()) > sum(file.records for file in others):
-        findings += [_missing(path, o) for path, o in missing.items()]
-    return TableAudit(
-        objects=len({file.path for file in known}),
-        records=sum(file.records for file in all_files),
-        waiting=sum(o.acknowledged > position.record for o in objects.values()),
-        others=len(others),
-        findings=sorted(findings, key=lambda each: (each.kind, each.path)),
-    )
+    """The audit by metadata alone. `own`: the prefixes of the sink's paths; other arguments are those of
+    `MetadataAudit`."""
+    found = MetadataAudit(FileIndex(files, own), files, position, copied_from, texts)
+    found.compare(objects)
+    return found.result(is_rolled_back=is_rolled_back)
 
 
-def _of_table(*, is_rolled_back: bool) -> Iterator[TableFinding]:
-    if is_rolled_back:
-        message = "the snapshot of the position is not in the history of the table: it was rolled back or replaced"
-        yield TableFinding(TableFindingKind.ROLLED_BACK, "", message)
+class MetadataAudit:
+    """Compares the files of `index` with the acknowledged objects by path. Objects that were acknowledged up to
+    `copied_from` have records that were copied again. `texts`: what the path of an object has for the columns that only
+    paths have. `files` are those of the index, which are read again to name files below the sink's prefixes that are no
+    objects."""
 
+    def __init__(
+        self,
+        index: FileIndex,
+        files: Iterable[TableFile],
+        position: TablePosition,
+        copied_from: int,
+        texts: PathTexts = _no_texts,
+    ) -> None:
+        self._files = files
+        self.index = index
+        self._position = position
+        self._after = copied_from if position.record > copied_from else 0
+        """A table of the generation before has its objects."""
+        self._texts = texts
+        self.findings = Findings()
+        self._missing = Findings()
+        self._objects = self._waiting = self._moved = 0
 
-def _of_files(
-    files: Iterable[TableFile], objects: Mapping[str, ClosedObject], own: tuple[str, ...]
-) -> Iterator[TableFinding]:
-    for file in dict.fromkeys(files):
-        o = objects.get(file.path)
-        if o is None and file.path.startswith(own):
-            message = "the file is below a prefix of the sink, and the ledger does not list it for this topic"
-            yield TableFinding(TableFindingKind.FILE_UNKNOWN, file.path, message)
-        elif o is not None and (file.records, file.size) != (o.offsets.count, o.bytes):
+    def compare(self, objects: Iterable[tuple[str, ClosedObject]], see: SeeObject = _ignore) -> None:
+        """Compares the objects, with their paths."""
+        rest = iter(objects)
+        while batch := list(islice(rest, _OBJECTS)):
+            for (path, o), found in zip(batch, self.index.look_up([path for path, _ in batch]), strict=True):
+                self._compare(path, o, found)
+                if found or self._is_expected(o):
+                    see(o, bool(found))
+
+    def result(self, *, is_rolled_back: bool = False, by_rows: bool = False) -> TableAudit:
+        """The result after all objects were compared. `by_rows`: rows show which records are missing, if there are
+        files of others."""
+        others = self.index.others
+        if is_rolled_back:
+            message = "the snapshot of the position is not in the history of the table: it was rolled back or replaced"
+            self.findings.add(TableFinding(TableFindingKind.ROLLED_BACK, "", message))
+        if self.index.has_unknown:
+            for path in self._unknown():
+                message = "the file is below a prefix of the sink, and the ledger does not list it for this topic"
+                self.findings.add(TableFinding(TableFindingKind.FILE_UNKNOWN, path, message))
+        is_missing = self._moved > int(others.sum()) and not (by_rows and len(others))
+        if is_missing:
+            self.findings.merge(self._missing)
+        return TableAudit(
+            objects=self._objects,
+            records=self.index.records,
+            waiting=self._waiting,
+            others=len(others),
+            findings=self.findings.sorted(),
+            more=self.findings.more,
+            moved=self._moved,
+        )
+
+    def _unknown(self) -> Iterator[str]:
+        seen: set[str] = set()
+        for file in self._files:
+            if file.path.startswith(self.index.own) and file.path not in seen and not self.index.is_found(file.path):
+                seen.add(file.path)
+                yield file.path
+
+    def _is_expected(self, o: ClosedObject) -> bool:
+        return self._after < o.acknowledged <= self._position.record
+
+    def _compare(self, path: str, o: ClosedObject, files: Sequence[IndexedFile]) -> None:
+        is_ahead = o.acknowledged > self._position.record
+        self._waiting += is_ahead
+        if not files:
+            if self._is_expected(o):
+                self._moved += o.offsets.count
+                self._missing.add(_missing(path, o))
+            return
+        self._objects += 1
+        for kind, message in self._problems(o, files):
+            self.findings.add(TableFinding(kind, path, message))
+        if is_ahead:
             message = (
-                f"the table says {file.records:,} records and {file.size:,} bytes, the ledger {o.offsets.count:,} and "
-                f"{o.bytes:,}"
+                f"record {o.acknowledged:,} has acknowledged the object, and the table has {self._position}: a "
+                "registration would add it again"
             )
-            yield TableFinding(TableFindingKind.FILE_MISMATCH, file.path, message)
+            self.findings.add(TableFinding(TableFindingKind.AHEAD, path, message))
+
+    def _problems(self, o: ClosedObject, files: Sequence[IndexedFile]) -> Iterator[tuple[TableFindingKind, str]]:
+        if len(files) > 1:
+            yield TableFindingKind.FILE_TWICE, f"the file is in the table {len(files)} times"
+        expected = self._texts(o)
+        for file in dict.fromkeys(files):
+            if (file.records, file.size) != (o.offsets.count, o.bytes):
+                yield (
+                    TableFindingKind.FILE_MISMATCH,
+                    f"the table says {file.records:,} records and {file.size:,} bytes, the ledger {o.offsets.count:,} "
+                    f"and {o.bytes:,}",
+                )
+            if problem := _partition_problem(file, expected):
+                message = f"the partition of the file is not that of its rows: {problem}. Filters may lose its rows"
+                yield TableFindingKind.PARTITION_WRONG, message
 
 
-def _partitions(
-    files: Iterable[TableFile], objects: Mapping[str, ClosedObject], texts: PathTexts
-) -> Iterator[TableFinding]:
-    for file in dict.fromkeys(files):
-        problem, expected, found = file.problem, texts(objects[file.path]), dict(file.texts)
-        for name in sorted({*expected, *found}):
-            if expected.get(name) != found.get(name):
-                problem = problem or f"field {name} is {found.get(name)!r}, and the path has {expected.get(name)!r}"
-        if problem:
-            message = f"the partition of the file is not that of its rows: {problem}. Filters may lose its rows"
-            yield TableFinding(TableFindingKind.PARTITION_WRONG, file.path, message)
-
-
-def _twice(path: str, count: int) -> TableFinding:
-    return TableFinding(TableFindingKind.FILE_TWICE, path, f"the file is in the table {count} times")
-
-
-def _ahead(
-    files: Iterable[TableFile], objects: Mapping[str, ClosedObject], position: TablePosition
-) -> Iterator[TableFinding]:
-    for path in {file.path for file in files}:
-        if (record := objects[path].acknowledged) > position.record:
-            message = (
-                f"record {record:,} has acknowledged the object, and the table has {position}: a registration would "
-                "add it again"
-            )
-            yield TableFinding(TableFindingKind.AHEAD, path, message)
+def _partition_problem(file: IndexedFile, expected: Mapping[str, str]) -> str:
+    found = dict(file.texts)
+    if file.problem:
+        return file.problem
+    for name in sorted({*expected, *found}):
+        if expected.get(name) != found.get(name):
+            return f"field {name} is {found.get(name)!r}, and the path has {expected.get(name)!r}"
+    return ""
 
 
 def _missing(path: str, o: ClosedObject) -> TableFinding:

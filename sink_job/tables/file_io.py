@@ -68,16 +68,17 @@ class SinkFileIO(FileIO):
         self._client_of = _clients[str(properties[CONNECTION])]
 
     def new_input(self, location: str) -> InputFile:
-        return _File(location, *self._place(location))
+        return _File(location, *self.place(location))
 
     def new_output(self, location: str) -> OutputFile:
-        return _NewFile(location, *self._place(location))
+        return _NewFile(location, *self.place(location))
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        client, key = self._place(location if isinstance(location, str) else location.location)
+        client, key = self.place(location if isinstance(location, str) else location.location)
         client.delete([key])
 
-    def _place(self, location: str) -> tuple[S3Client, str]:
+    def place(self, location: str) -> tuple[S3Client, str]:
+        """The client and the key of a file. Raises ConfigurationError for one that is not in a bucket of S3."""
         scheme, _, rest = location.partition("://")
         bucket, _, key = rest.partition("/")
         if scheme not in SCHEMES or not bucket or not key:

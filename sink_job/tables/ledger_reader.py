@@ -141,14 +141,16 @@ def _view(ledger: Ledger, state: LedgerState, sink_id: str) -> LedgerView:
     resets = [claim for claim in claims if claim.reset is not None]
     settings = {claim.number: claim.settings for claim in claims if claim.settings is not None}
     texts = {**state.settings, **settings}
-    parsed = {text: layout_of(ObjectSettings.model_validate_json(text)) for text in set(texts.values())}
+    parsed = {text: ObjectSettings.model_validate_json(text) for text in set(texts.values())}
+    layouts = {text: layout_of(each) for text, each in parsed.items()}
     return LedgerView(
         sink_id=sink_id,
         identity=_first_claim(ledger, state).attempt,
         number=state.number,
         resets=tuple(claim.number for claim in resets),
         copied_from=max((claim.number for claim in resets if _copies_again(claim)), default=0),
-        layouts={number: parsed[text] for number, text in texts.items()},
+        layouts={number: layouts[text] for number, text in texts.items()},
+        enveloped=frozenset(number for number, text in texts.items() if parsed[text].format.envelope),
     )
 
 

@@ -61,7 +61,8 @@ class LedgerView:
     `identity` is the attempt of its first claim: another ledger at the same place has another one. `number` is its
     newest record when it was read, `resets` are the records of the offset resets, ascending. `copied_from`: that of the
     last one into a directory of its own, 0 without one. Objects that were acknowledged before have records that are
-    copied again. `layouts` are those of the paths of objects, by the number of the claim with their settings.
+    copied again. `layouts` are those of the paths of objects, by the number of the claim with their settings;
+    `enveloped` are the claims with `format.envelope`.
     """
 
     sink_id: str
@@ -70,6 +71,7 @@ class LedgerView:
     resets: tuple[int, ...] = ()
     copied_from: int = 0
     layouts: Mapping[int, PathLayout] = field(default_factory=dict)
+    enveloped: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

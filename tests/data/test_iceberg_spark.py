@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from sink_job.tables.registration import Registration, TopicTable
 from tests.support.lake import VALUES, LakeFixture, expected
 from tests.support.placed_log import REGIONS, PlacedLog
 from tests.support.sink_fixture import SinkFixture
-from tests.support.table_sink import parquet_log
+from tests.support.table_sink import FORMAT, parquet_log
 from tests.support.version_log import UNUSUAL_NAMES, VersionLog
 from tests.unit.codecs import typed_objects
 from tests.unit.codecs.typed_cases import CASES, MICROS, Case, at
@@ -112,6 +113,12 @@ class SparkTable:
 
     def verify(self) -> TableAudit:
         return self.lake.verify(self.name)
+
+    def verify_deep(self, capsys: pytest.CaptureFixture[str]) -> tuple[int, Any]:
+        """The exit code and the result of `s3sink verify --table --deep`."""
+        capsys.readouterr()
+        code = self.lake.verify_command("--deep", "-o", "json", name=self.name)
+        return code, json.loads(capsys.readouterr().out)["tables"][0]
 
     def add(self, columns: AvroColumns, output: OutputFormat = OutputFormat.PARQUET, codec: str = "Snappy") -> bytes:
         """Registers an object with these columns, and returns its bytes."""
@@ -280,6 +287,37 @@ def test_the_snapshot_of_the_position_may_expire(table: SparkTable) -> None:
     assert len(loaded.metadata.snapshots) == 1
     table.register_up_to(45)
     assert table.verify().findings == []
+
+
+def test_the_records_of_a_compaction_are_proven_by_their_rows_and_wrong_ones_are_found(
+    table: SparkTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also if the table has renamed the columns, and a part of it was compacted."""
+    table.lake.sections = {"format": {**FORMAT, "envelope": True}}
+    table.lake.run(25, (2,), envelope=True)
+    table.register("--from-beginning")
+    table.call("rewrite_data_files", "options => map('rewrite-all', 'true')")
+    name = f"rest.{table.name}"
+    table.spark.rows(f"alter table {name} rename column offset to place")
+    table.lake.run(45, (2,), envelope=True)
+    table.register()
+    code, audit = table.verify_deep(capsys)
+    assert (code, audit["objects"], audit["others"]) == (0, 2, 1)
+    assert (audit["moved"], audit["proven"], audit["findings"]) == (25, 25, [])
+    table.spark.rows(f"delete from {name} where place = 7")
+    table.spark.rows(f"insert into {name} select * from {name} where place in (9, 30)")
+    table.spark.rows(f"update {name} set place = 4000 where place = 20")
+    code, audit = table.verify_deep(capsys)
+    found = sorted((each["type"], each["partition"], each["offset"]) for each in audit["findings"])
+    assert code == 5
+    assert found == [
+        ("TableRecordMissing", 0, 7),
+        ("TableRecordMissing", 0, 20),
+        ("TableRecordTwice", 0, 9),
+        ("TableRecordTwice", 0, 30),
+        ("TableRecordUnknown", 0, 4000),
+    ]
+    assert all("/data/" in each["path"] for each in audit["findings"] if each["offset"] in (9, 4000))
 
 
 def test_no_snapshot_expires_in_spark_while_the_table_keeps_its_objects(table: SparkTable) -> None:

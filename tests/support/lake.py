@@ -86,9 +86,9 @@ class LakeFixture:
         """`s3sink register`, for tables of this name with `options`."""
         return self._command("register", name or self.name, *arguments)
 
-    def verify_command(self) -> int:
+    def verify_command(self, *arguments: str, name: str | None = None) -> int:
         """`s3sink verify --table`."""
-        return self._command("verify", self.name, "--table")
+        return self._command("verify", name or self.name, "--table", *arguments)
 
     def _command(self, command: str, name: str, *arguments: str) -> int:
         table = {"catalog": self.spec.model_dump(exclude_none=True, by_alias=True), "name": name, **self.options}

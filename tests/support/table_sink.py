@@ -83,6 +83,7 @@ class TableSink:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.fixture = MemorySinkFixture(folder, monkeypatch)
+        self.format: dict[str, Any] = FORMAT
         self.partition_by(type="Default")
         self.s3 = self.fixture.s3
         self.lake = MemoryS3()
@@ -95,7 +96,7 @@ class TableSink:
 
     def partition_by(self, **partitioner: Any) -> None:
         """Sets the partitioner of later drivers."""
-        spec = {"format": FORMAT, "partitioner": partitioner}
+        spec = {"format": self.format, "partitioner": partitioner}
         text = manifest("archive", "http://127.0.0.1:9", flush_size=10, name="log", spec=spec)
         self.fixture.sink = load_sink(text)
 

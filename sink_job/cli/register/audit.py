@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from sink_job.api.errors import DataLoss, InvalidSpec, ObjectConflict
 from sink_job.driver.secret_registry import SECRETS
-from sink_job.tables.auditor import verify_table
+from sink_job.tables.auditor import RowAccess, verify_table
+from sink_job.tables.audits.findings import MAX_LISTED
 from sink_job.tables.catalog.access import CatalogSecrets
 from sink_job.tables.hive_tables.store import PartitionStore
 from sink_job.tables.sink_tables import open_tables
@@ -19,6 +20,7 @@ from sink_job.tables.sink_tables import open_tables
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
     from sink_job.tables.audit import TableAudit
+    from sink_job.tables.audits.findings import TableFinding
 
 MAX_SHOWN = 20
 """Maximum number of findings of a table in the text. JSON contains all."""
@@ -31,18 +33,20 @@ def run(args: argparse.Namespace, sink: Sink, secrets: Mapping[str, Path]) -> in
     if not any(each.catalog.type.is_iceberg for each in sink.spec.tables):
         raise InvalidSpec(["spec.tables has no table of Iceberg: only these have files that can be compared"])
     opened = open_tables(sink, CatalogSecrets(secrets, SECRETS.hide), reads_only=True)
+    rows = RowAccess(opened.s3, opened.root) if args.deep else None
     found: dict[str, TableAudit] = {}
     for catalog, name, topic in opened.tables(()):
         if isinstance(catalog, PartitionStore):
             continue
         branch = opened.target(name, topic, time.sleep).branch
-        found[name] = verify_table(catalog, name, topic, opened.read, sink.spec.s3.bucket, opened.prefixes, branch)
+        read, bucket = opened.read, sink.spec.s3.bucket
+        found[name] = verify_table(catalog, name, topic, read, bucket, opened.prefixes, branch, rows)
     if args.output == "json":
         tables = [_document(name, audit) for name, audit in found.items()]
         print(json.dumps({"sinkId": sink.sink_id, "exitCode": exit_code(found.values()), "tables": tables}, indent=2))
     else:
         for name, audit in found.items():
-            _show(name, audit)
+            show(name, audit, has_envelope=sink.spec.format.envelope)
     return exit_code(found.values())
 
 
@@ -54,21 +58,37 @@ def exit_code(audits: Iterable[TableAudit]) -> int:
     return ObjectConflict.exit_code if findings else 0
 
 
-def _show(name: str, audit: TableAudit) -> None:
-    verdict = "OK" if not audit.findings else f"{len(audit.findings):,} findings"
+def show(name: str, audit: TableAudit, *, has_envelope: bool) -> None:
+    """Prints the result for a table. `has_envelope`: the sink has `format.envelope`."""
+    count = len(audit.findings) + audit.more
+    verdict = f"{count:,} findings" if count else "OK"
     print(
         f"{name}: {verdict}; {audit.objects:,} objects of the sink, {audit.records:,} records in all files; "
         f"{audit.waiting:,} published objects are not registered yet"
     )
     if audit.others:
         print(
-            f"  note: {audit.others:,} files are outside of the sink's prefixes, such as those of a compaction. "
-            "Whether objects are missing cannot be verified by metadata"
+            f"  note: {audit.others:,} files are outside of the sink's prefixes, such as those of a compaction. ",
+            end="",
         )
+        print(_of_others(audit, has_envelope=has_envelope))
+    for note in audit.notes:
+        print(f"  note: {note}")
     for each in audit.findings[:MAX_SHOWN]:
         print(f"  {each.kind}: {f'{each.path}: ' if each.path else ''}{each.message}")
-    if len(audit.findings) > MAX_SHOWN:
-        print(f"  … and {len(audit.findings) - MAX_SHOWN:,} more; -o json has all")
+    if count > MAX_SHOWN:
+        print(f"  … and {count - MAX_SHOWN:,} more; -o json has up to {MAX_LISTED:,} of each kind")
+
+
+def _of_others(audit: TableAudit, *, has_envelope: bool) -> str:
+    """What is known of the records in files of others."""
+    if audit.proven is not None:
+        return (
+            f"Of the {audit.moved:,} records whose objects are not in the table, {audit.proven:,} are in the rows of "
+            "these files, each once"
+        )
+    what = "Whether records are missing cannot be verified by metadata"
+    return f"{what}: --deep reads the rows" if has_envelope else f"{what}; format.envelope makes rows verifiable"
 
 
 def _document(name: str, audit: TableAudit) -> dict[str, Any]:
@@ -78,5 +98,14 @@ def _document(name: str, audit: TableAudit) -> dict[str, Any]:
         "records": audit.records,
         "waiting": audit.waiting,
         "others": audit.others,
-        "findings": [{"type": each.kind, "path": each.path, "message": each.message} for each in audit.findings],
+        "moved": audit.moved,
+        "proven": audit.proven,
+        "notes": list(audit.notes),
+        "moreFindings": audit.more,
+        "findings": [_finding(each) for each in audit.findings],
     }
+
+
+def _finding(finding: TableFinding) -> dict[str, Any]:
+    place = {} if finding.offset is None else {"partition": finding.partition, "offset": finding.offset}
+    return {"type": finding.kind, "path": finding.path, "message": finding.message, **place}

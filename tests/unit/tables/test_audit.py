@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sink_job.tables.audit import TableAudit, TableFile, TableFindingKind, audit_table, canonical
+from sink_job.tables.audit import TableAudit, audit_table, canonical
+from sink_job.tables.audits.file_index import TableFile
+from sink_job.tables.audits.findings import TableFindingKind
 from sink_job.tables.position import TablePosition
 from tests.unit.tables.parquet_objects import listed
 
@@ -15,7 +17,7 @@ FILES = [TableFile(path, o.offsets.count, o.bytes) for path, o in OBJECTS.items(
 
 def audit(files: list[TableFile], record: int = 5, copied_from: int = 0, *, is_rolled_back: bool = False) -> TableAudit:
     position = TablePosition("l", 1, record, 1)
-    return audit_table(files, OBJECTS, position, copied_from, OWN, is_rolled_back=is_rolled_back)
+    return audit_table(files, OBJECTS.items(), position, copied_from, OWN, is_rolled_back=is_rolled_back)
 
 
 def found(result: TableAudit) -> list[tuple[str, str]]:
@@ -88,7 +90,7 @@ def test_a_table_of_the_generation_before_an_offset_reset_has_its_objects() -> N
 )
 def test_a_partition_that_is_not_that_of_the_path_or_the_rows_is_found(file: TableFile, expected: list[str]) -> None:
     position = TablePosition("l", 1, 1, 1)
-    result = audit_table([file], OBJECTS, position, 0, OWN, texts=lambda o: {"k": "x"})
+    result = audit_table([file], OBJECTS.items(), position, 0, OWN, texts=lambda o: {"k": "x"})
     assert [each.message.partition(" of its rows: ")[2] for each in result.findings] == expected
     assert {each.kind for each in result.findings} <= {TableFindingKind.PARTITION_WRONG}
 

@@ -2,24 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from pyiceberg.types import LongType
 
 from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableNotRegistered
 from sink_job.ledger.store import Ledger
 from sink_job.tables.audit import TableAudit
-from sink_job.tables.auditor import verify_table
+from sink_job.tables.auditor import RowAccess, verify_table
 from sink_job.tables.ledger_reader import read_ledger
-from tests.support.table_sink import NAME, SINK_ID, TableSink
+from sink_job.tables.position import TablePosition, as_text
+from tests.support.table_sink import FORMAT, NAME, SINK_ID, TableSink
 
 
-def audited(sink: TableSink) -> TableAudit:
+def audited(sink: TableSink, *, deep: bool = False) -> TableAudit:
     s3: Any = sink.s3
-    return verify_table(
-        sink.catalog, NAME, "log", lambda: read_ledger(Ledger(s3, sink.root, "test"), SINK_ID), "archive", ["topics/"]
-    )
+
+    def read() -> Any:
+        return read_ledger(Ledger(s3, sink.root, "test"), SINK_ID)
+
+    rows = RowAccess(s3, sink.root) if deep else None
+    return verify_table(sink.catalog, NAME, "log", read, "archive", ["topics/"], rows=rows)
+
+
+def places(audit: TableAudit) -> list[tuple[str, int | None]]:
+    return [(each.kind, each.offset) for each in audit.findings]
+
+
+@pytest.fixture
+def compacted(table_sink: TableSink) -> TableSink:
+    """A table of which another program has written all rows into a file of its own, and an object after that."""
+    table_sink.format = {**FORMAT, "envelope": True}
+    table_sink.partition_by(type="Default")
+    table_sink.write(20, envelope=True)
+    table_sink.register()
+    rewrite(table_sink, lambda rows: rows)
+    table_sink.write(30, envelope=True)
+    table_sink.register()
+    return table_sink
+
+
+def rewrite(sink: TableSink, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Replaces all files of the table by one with these rows."""
+    table = sink.table()
+    table.overwrite(change(table.scan().to_arrow()))
+
+
+def shifted(rows: pa.Table, name: str, by: int) -> pa.Table:
+    at = rows.schema.get_field_index(name)
+    return rows.set_column(at, rows.schema.field(at), pc.add(rows[name], by).cast(rows.schema.field(at).type))
+
+
+def renamed(rows: pa.Table) -> pa.Table:
+    at = rows.schema.get_field_index("topic")
+    return rows.set_column(at, rows.schema.field(at), pa.array(["other"] * len(rows), rows.schema.field(at).type))
 
 
 @pytest.fixture
@@ -90,3 +131,85 @@ def test_an_object_that_another_program_adds_with_another_partition_is_found(tab
     assert [each.kind for each in found] == ["TablePartitionWrong", "TablePartitionWrong"]
     assert "field kind is 'k7', and the bounds of its column are 'k" in found[0].message
     assert "field day is '1999', and the path has '2023'" in found[1].message
+
+
+def test_rows_of_a_compaction_prove_that_each_record_is_in_the_table_once(compacted: TableSink) -> None:
+    audit = audited(compacted)
+    assert (audit.objects, audit.others, audit.moved, audit.proven, places(audit)) == (1, 1, 20, None, [])
+    audit = audited(compacted, deep=True)
+    assert (audit.moved, audit.proven, places(audit), list(audit.notes)) == (20, 20, [], [])
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda rows: rows.filter(pc.not_equal(rows["offset"], 7)), [("TableRecordMissing", 7)]),
+        (lambda rows: pa.concat_tables([rows, rows.filter(pc.equal(rows["offset"], 3))]), [("TableRecordTwice", 3)]),
+        (lambda rows: shifted(rows, "offset", 1_000), [("TableRecordMissing", 0), ("TableRecordUnknown", 1_000)]),
+        (lambda rows: shifted(rows, "partition", 5), [("TableRecordMissing", 0), ("TableRecordUnknown", 0)]),
+        (renamed, [("TableRecordMissing", 0), ("TableRecordUnknown", None)]),
+    ],
+    ids=["lost", "doubled", "another offset", "another partition", "another topic"],
+)
+def test_a_defect_of_a_compaction_is_found_by_its_rows(
+    compacted: TableSink, change: Callable[[pa.Table], pa.Table], expected: list[tuple[str, int | None]]
+) -> None:
+    rewrite(compacted, change)
+    first: dict[str, int | None] = {}
+    for kind, offset in places(audited(compacted, deep=True)):
+        first.setdefault(kind, offset)
+    assert list(first.items()) == expected
+
+
+def test_rows_are_found_after_their_columns_were_renamed_and_widened(compacted: TableSink) -> None:
+    with compacted.table().update_schema() as update:
+        update.rename_column("offset", "place")
+        update.update_column("partition", LongType())
+    assert audited(compacted, deep=True).proven == 20
+
+
+def test_rows_without_an_envelope_cannot_be_verified(table_sink: TableSink) -> None:
+    table_sink.write(20)
+    table_sink.register()
+    rewrite(table_sink, lambda rows: rows)
+    audit = audited(table_sink, deep=True)
+    assert (audit.proven, places(audit)) == (None, [])
+    assert "format.envelope was not set" in audit.notes[0]
+
+
+def test_of_records_from_before_the_envelope_only_the_number_is_verified(table_sink: TableSink) -> None:
+    table_sink.write(20)
+    table_sink.format = {**FORMAT, "envelope": True}
+    table_sink.partition_by(type="Default")
+    table_sink.write(40, envelope=True)
+    table_sink.register()
+    rewrite(table_sink, lambda rows: rows)
+    audit = audited(table_sink, deep=True)
+    assert (audit.moved, audit.proven, places(audit)) == (40, 20, [])
+    assert audit.notes == (
+        "20 rows have no topic, partition and offset: they were written without format.envelope. Only their number is "
+        "verified",
+    )
+
+
+def test_rows_of_another_topic_are_a_note_if_another_sink_writes_to_the_table(compacted: TableSink) -> None:
+    table = compacted.table()
+    table.append(renamed(table.scan(limit=3).to_arrow()))
+    assert places(audited(compacted, deep=True)) == [("TableRecordUnknown", None)]
+    with compacted.table().transaction() as change:
+        change.set_properties({"s3sink.other.position": as_text(TablePosition("l", 1, 1, 1))})
+    audit = audited(compacted, deep=True)
+    assert (audit.proven, places(audit)) == (20, [])
+    assert audit.notes == ("3 rows are of other topics: another sink writes to the table, too",)
+
+
+def test_a_table_without_the_columns_of_the_envelope_is_an_error(compacted: TableSink) -> None:
+    with compacted.table().update_schema() as update:
+        update.delete_column("offset")
+    with pytest.raises(TableNotRegistered, match="has no column offset any more"):
+        audited(compacted, deep=True)
+
+
+def test_the_objects_of_a_table_of_which_nothing_was_rewritten_are_not_read(registered: TableSink) -> None:
+    registered.s3.fault = lambda call, key: pytest.fail(f"{call} {key}") if key.endswith(".parquet") else None
+    assert audited(registered, deep=True).findings == []

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from sink_job.cli import main as cli
-from sink_job.cli.register.audit import exit_code
-from sink_job.tables.audit import TableAudit, TableFinding, TableFindingKind
+from sink_job.cli.register.audit import exit_code, show
+from sink_job.tables.audit import TableAudit
+from sink_job.tables.audits.findings import TableFinding, TableFindingKind
 from tests.support.registered_sink import RegisteredSink
 
 
@@ -41,9 +42,28 @@ def test_findings_decide_about_the_exit_code() -> None:
     assert exit_code([audit(TableFindingKind.FILE_TWICE), audit(TableFindingKind.OBJECT_MISSING)]) == 5
 
 
-def test_objects_are_not_read_with_it(sink: RegisteredSink, capsys: pytest.CaptureFixture[str]) -> None:
-    assert sink.verify("--deep") == 2
-    assert "--table cannot be combined with --deep" in capsys.readouterr().err
+def test_the_bucket_is_not_listed_with_it(sink: RegisteredSink, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sink.verify("--removed-before", "2026-01-01T00:00:00Z") == 2
+    assert "--table cannot be combined with --removed-before" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("deep", "has_envelope", "text"),
+    [
+        (True, True, "Of the 30 records whose objects are not in the table, 29 are in the rows of these files, each"),
+        (False, True, "Whether records are missing cannot be verified by metadata: --deep reads the rows"),
+        (False, False, "cannot be verified by metadata; format.envelope makes rows verifiable"),
+    ],
+)
+def test_the_text_says_what_is_known_of_files_of_others(
+    capsys: pytest.CaptureFixture[str], deep: bool, has_envelope: bool, text: str
+) -> None:
+    finding = TableFinding(TableFindingKind.RECORD_MISSING, "", "partition 0, offset 7: lost", 0, 7)
+    audit = TableAudit(1, 40, 0, 2, [finding], moved=30, proven=29 if deep else None, notes=["why"])
+    show("lake.log", audit, has_envelope=has_envelope)
+    lines = capsys.readouterr().out.splitlines()
+    assert text in lines[1]
+    assert lines[2:] == ["  note: why", "  TableRecordMissing: partition 0, offset 7: lost"]
 
 
 def test_a_manifest_without_tables_is_an_error(sink_file: str, capsys: pytest.CaptureFixture[str]) -> None:
