@@ -104,15 +104,16 @@ def _catalog(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
         if not spec.type.is_glue:
             yield FieldError(uri, f"is missing: the type {spec.type} needs it", ((*here, "type"),))
     elif spec.type is CatalogType.SQL:
-        if not spec.uri.startswith("sqlite:///"):
+        if not spec.uri.startswith("sqlite:///") or spec.uri.removeprefix("sqlite:///") in ("", ":memory:"):
             yield FieldError(uri, f"is not for the type {spec.type}: use sqlite:/// and the path of a file")
     elif spec.type in _HIVE:
         if not spec.uri.startswith("thrift://"):
             yield FieldError(uri, f"is not for the type {spec.type}: use thrift://host:9083")
     elif not spec.uri.startswith(("https://", "http://")):
         yield FieldError(uri, f"is not for the type {spec.type}: use https://host")
-    elif spec.uri.startswith("http://") and not is_loopback(spec.uri):
-        yield FieldError(uri, "is not encrypted: use https://, or http:// on this machine")
+    elif spec.uri.startswith("http://") and not spec.insecure and not is_loopback(spec.uri):
+        message = "is not encrypted: use https://, or set catalog.insecure: true"
+        yield FieldError(uri, message, ((*here, "insecure"),))
 
 
 def _warehouse(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
@@ -133,6 +134,7 @@ def _of_other_types(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
             spec.warehouse is not None,
             (CatalogType.REST, CatalogType.GLUE, CatalogType.HIVE, CatalogType.SQL),
         ),
+        ("insecure", spec.insecure, (CatalogType.REST, *_GLUE)),
         ("region", spec.region is not None, _GLUE),
         ("assumeRole", spec.assume_role is not None, _GLUE),
     ):

@@ -6,6 +6,8 @@ import re
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
+from pydantic import StrictBool
+
 from sink_job.api.base_model import SpecModel, description
 from sink_job.api.enums import CatalogType, TablePartitioning
 from sink_job.api.field_types import Region, TextValidator
@@ -71,8 +73,8 @@ class CatalogSpec(SpecModel):
     GluePartitions: no table of Iceberg, but the partitions of an existing table in AWS Glue (s3sink ddl --dialect
     glue), for every output format. HivePartitions: the same in Hive's metastore (--dialect hive)."""
     uri: Annotated[CatalogUri | None, description(example="https://catalog.example.com")] = None
-    """URI of the catalog: http:// or https:// for Rest, sqlite:/// and the path of the file for Sql, thrift:// for
-    Hive and HivePartitions; these require it.
+    """URI of the catalog: https:// for Rest (http:// needs insecure: true, except on loopback), sqlite:/// and the path
+    of the file for Sql, thrift:// for Hive and HivePartitions; these require it.
     For Glue and GluePartitions the endpoint; default: that of the region."""
     region: Annotated[Region | None, description(example="eu-central-1")] = None
     """Region of AWS. Required by Glue and GluePartitions, and only for them."""
@@ -91,6 +93,9 @@ class CatalogSpec(SpecModel):
     ca_secret: Annotated[SecretKey | None, description(example={"secret": "catalog-ca", "key": "ca.crt"})] = None
     """CA certificates (PEM) to verify the certificate of the catalog and of the token endpoint; for all types but Sql.
     Connections to Hive's metastore have TLS only with it."""
+    insecure: StrictBool = False
+    """Allows http:// in uri and tokenUrl for another machine; logins are then sent without encryption. For Rest, Glue
+    and GluePartitions."""
 
 
 class TableSpec(SpecModel):

@@ -37,7 +37,7 @@ class CatalogSecrets:
 class CatalogAccess:
     """`credentials_dir`: directory of the mounted Secret; None: no login. `ca_file`: certificate authorities; None: the
     default ones. `role`: of AWS. `proxy`: None: that of the environment. `hide`: see `CatalogSecrets`.
-    `timeout_s`: maximum time without a response on a connection."""
+    `timeout_s`: maximum time without a response on a connection. `insecure`: requests without TLS are allowed."""
 
     credentials_dir: Path | None = None
     ca_file: Path | None = None
@@ -45,6 +45,7 @@ class CatalogAccess:
     proxy: ProxySettings | None = None
     hide: Callable[[Iterable[str]], None] = _hide_nothing
     timeout_s: float = 60.0
+    insecure: bool = False
 
     @classmethod
     def of(cls, spec: CatalogSpec, secrets: CatalogSecrets, s3: S3Settings) -> CatalogAccess:
@@ -67,6 +68,7 @@ class CatalogAccess:
             role=None if spec.assume_role is None else AssumedRole.of(spec.assume_role),
             proxy=s3.proxy,
             hide=secrets.hide,
+            insecure=spec.insecure,
         )
 
     def authorities(self) -> Path | None:

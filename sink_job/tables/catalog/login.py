@@ -46,7 +46,7 @@ class CatalogLogin(AuthManager):
 
     `token_url` is the endpoint of OAuth of the catalog itself, for a Secret without tokenUrl. `session_of` makes the
     session for requests to a token endpoint. `hide` gets the secrets to redact in all output, each time when they were
-    read.
+    read. `insecure`: a token endpoint of another machine may have no TLS.
     """
 
     def __init__(
@@ -55,9 +55,12 @@ class CatalogLogin(AuthManager):
         token_url: str,
         session_of: Callable[[], requests.Session],
         hide: Callable[[Iterable[str]], None],
+        *,
+        insecure: bool = False,
     ) -> None:
         """Raises SecretNotFound and InvalidCredentials."""
         self._directory = directory
+        self._insecure = insecure
         self._token_url = token_url
         self._session_of = session_of
         self._hide = hide
@@ -97,7 +100,7 @@ class CatalogLogin(AuthManager):
 
     def _fetched(self, values: Mapping[str, str]) -> _Token:
         url = values["tokenUrl"] or self._token_url
-        _check_token_url(url)
+        _check_token_url(url, insecure=self._insecure)
         form = {
             "grant_type": "client_credentials",
             "client_id": values["clientId"],
@@ -172,7 +175,7 @@ def read_login(directory: Path) -> Mapping[str, str]:
     return values
 
 
-def _check_token_url(text: str) -> None:
+def _check_token_url(text: str, *, insecure: bool) -> None:
     """Raises InvalidCredentials, without the URL, which may contain a password."""
     try:
         url = urlsplit(text)
@@ -183,8 +186,8 @@ def _check_token_url(text: str) -> None:
         raise InvalidCredentials(f"the tokenUrl in {_SECRET} is not a URL: use https://host/path")
     if url.username is not None or url.password is not None:
         raise InvalidCredentials(f"the tokenUrl in {_SECRET} contains credentials: use clientId and clientSecret")
-    if url.scheme == "http" and not is_loopback(text):
-        raise InvalidCredentials(f"the tokenUrl in {_SECRET} is not encrypted: use https://")
+    if url.scheme == "http" and not insecure and not is_loopback(text):
+        raise InvalidCredentials(f"the tokenUrl in {_SECRET} is not encrypted: use https://, or {SECTION}.insecure")
 
 
 def _shown(text: str) -> str:

@@ -54,7 +54,8 @@ class SinkRestCatalog(RestCatalog):
         self._login: CatalogLogin | None = None
         if directory is not None:
             sessions = partial(_new_session, access)
-            self._login = CatalogLogin(directory, f"{url}/v1/oauth/tokens", sessions, access.hide)
+            endpoint = f"{url}/v1/oauth/tokens"
+            self._login = CatalogLogin(directory, endpoint, sessions, access.hide, insecure=access.insecure)
         given: dict[str, Any] = {**properties, "auth": _WITHOUT_LOGIN}
         super().__init__(name, **given)
 

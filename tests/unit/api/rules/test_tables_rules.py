@@ -99,6 +99,12 @@ def test_hidden_partitions_without_a_time_of_rows_are_rejected(changes: dict[str
     assert error.startswith(f"{HERE}[0].partitioning: {expected}")
 
 
+@pytest.mark.parametrize("catalog", [REST, GLUE])
+def test_a_catalog_without_tls_is_accepted_with_insecure(catalog: dict[str, object]) -> None:
+    plain = {**catalog, "uri": "http://catalog.lake.svc:8181", "insecure": True}
+    assert accepted({**PARQUET, **tables(plain)}).spec.tables[0].catalog.insecure
+
+
 @pytest.mark.parametrize("branch", ["-x", "a b", "a/b", "", "x" * 101])
 def test_other_names_of_branches_are_rejected(branch: str) -> None:
     table = {"catalog": REST, "name": "lake.{topic}", "branch": branch}
@@ -125,7 +131,7 @@ def test_other_names_of_branches_are_rejected(branch: str) -> None:
         (tables({"type": "Rest"}), "[0].catalog.uri: is missing: the type Rest needs it"),
         (tables({**GLUE, "region": None}), "[0].catalog.region: is missing: the type Glue needs it"),
         (tables({**GLUE, "warehouse": None}), "[0].catalog.warehouse: is missing: the type Glue needs it"),
-        (tables({**GLUE, "uri": "http://c"}), "[0].catalog.uri: is not encrypted: use https://, or http:// on this"),
+        (tables({**GLUE, "uri": "http://c"}), "[0].catalog.uri: is not encrypted: use https://, or set catalog.in"),
         (tables({"type": "Hive"}), "[0].catalog.uri: is missing: the type Hive needs it"),
         (tables({**HIVE_TABLES, "uri": "https://m"}), "[0].catalog.uri: is not for the type Hive: use thrift://host:"),
         (
@@ -146,9 +152,11 @@ def test_other_names_of_branches_are_rejected(branch: str) -> None:
         (tables({**PARTITIONS, "region": None}), "[0].catalog.region: is missing: the type GluePartitions needs it"),
         (tables({**PARTITIONS, "warehouse": "s3://a/b"}), "[0].catalog.warehouse: has no effect with the type Glue"),
         (tables(PARTITIONS, name="a.b.{topic}"), "[0].name: is not a name for the type GluePartitions: use"),
+        (tables({**SQL, "insecure": True}), "[0].catalog.insecure: has no effect with the type Sql, only with Rest"),
+        (tables({**SQL, "uri": "sqlite:///:memory:"}), "[0].catalog.uri: is not for the type Sql: use sqlite:///"),
         (tables({**SQL, "uri": "https://c"}), "[0].catalog.uri: is not for the type Sql: use sqlite:///"),
         (tables({**REST, "uri": "sqlite:///a"}), "[0].catalog.uri: is not for the type Rest: use https://host"),
-        (tables({**REST, "uri": "http://c"}), "[0].catalog.uri: is not encrypted: use https://, or http:// on this"),
+        (tables({**REST, "uri": "http://c"}), "[0].catalog.uri: is not encrypted: use https://, or set catalog.in"),
         (tables({**REST, "uri": "https://u:secret@c"}), "contains a login, which the manifest must not have"),
         (tables(REST, name="flights"), "is not the name of a table: use namespace.name"),
         (tables(REST, name="lake.a-b"), "is not the name of a table: use namespace.name"),

@@ -30,9 +30,9 @@ class Login:
         self.hidden: set[str] = set()
         self._url = f"{front.url}/v1/oauth/tokens"
 
-    def opened(self, **keys: str) -> CatalogLogin:
+    def opened(self, *, insecure: bool = False, **keys: str) -> CatalogLogin:
         login_folder(self.folder, **keys)
-        return CatalogLogin(self.folder, self._url, requests.Session, self.hidden.update)
+        return CatalogLogin(self.folder, self._url, requests.Session, self.hidden.update, insecure=insecure)
 
 
 @pytest.fixture
@@ -128,6 +128,13 @@ def test_a_token_url_that_would_show_secrets_is_rejected(login: Login, url: str,
     with pytest.raises(InvalidCredentials, match=expected) as caught:
         login.opened(clientId=CLIENT, clientSecret=CLIENT_SECRET, tokenUrl=url).auth_header()
     assert "hush" not in str(caught.value)
+
+
+def test_a_token_url_without_tls_needs_insecure(login: Login) -> None:
+    url = "http://tokens.invalid/token"
+    found = login.opened(insecure=True, clientId=CLIENT, clientSecret=CLIENT_SECRET, tokenUrl=url)
+    with pytest.raises(TransientError, match="no answer"):
+        found.auth_header()
 
 
 @pytest.mark.parametrize(
