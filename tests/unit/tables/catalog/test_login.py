@@ -28,11 +28,12 @@ class Login:
     def __init__(self, folder: Path, front: CatalogFront) -> None:
         self.folder = folder / "login"
         self.hidden: set[str] = set()
+        self.insecure = False
         self._url = f"{front.url}/v1/oauth/tokens"
 
-    def opened(self, *, insecure: bool = False, **keys: str) -> CatalogLogin:
+    def opened(self, **keys: str) -> CatalogLogin:
         login_folder(self.folder, **keys)
-        return CatalogLogin(self.folder, self._url, requests.Session, self.hidden.update, insecure=insecure)
+        return CatalogLogin(self.folder, self._url, requests.Session, self.hidden.update, insecure=self.insecure)
 
 
 @pytest.fixture
@@ -132,7 +133,8 @@ def test_a_token_url_that_would_show_secrets_is_rejected(login: Login, url: str,
 
 def test_a_token_url_without_tls_needs_insecure(login: Login) -> None:
     url = "http://tokens.invalid/token"
-    found = login.opened(insecure=True, clientId=CLIENT, clientSecret=CLIENT_SECRET, tokenUrl=url)
+    login.insecure = True
+    found = login.opened(clientId=CLIENT, clientSecret=CLIENT_SECRET, tokenUrl=url)
     with pytest.raises(TransientError, match="no answer"):
         found.auth_header()
 
