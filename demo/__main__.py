@@ -69,6 +69,7 @@ def up(show: Show) -> int:
         servers.start(show)
         servers.fill(show, Flights())
         manifest = servers.write_manifest(servers.s3.endpoint)
+        servers.write_table_manifest()
         servers.remember()
     except BaseException:
         servers.stop()
@@ -79,7 +80,8 @@ def up(show: Show) -> int:
         f"  . {path.parent / 'credentials.sh'}\n"
         f"  .venv/bin/s3sink run {path}\n"
         f"  .venv/bin/s3sink status {path}\n"
-        f"  .venv/bin/s3sink verify {path} --deep\n",
+        f"  .venv/bin/s3sink verify {path} --deep\n\n"
+        f"With a table of Apache Iceberg (docs/tables.md): {path.parent / 'flights-table.yaml'}\n",
         markup=False,
         highlight=False,
     )

@@ -25,6 +25,7 @@ from sink_job.spark.jars import client_jars
 
 ROOT = Path(__file__).resolve().parent.parent
 MANIFEST = ROOT / "examples" / "flights.yaml"
+TABLE_MANIFEST = ROOT / "examples" / "flights-table.yaml"
 PARTITIONS = 6
 
 
@@ -104,6 +105,18 @@ class Servers:
         spec["s3"]["endpoint"] = endpoint
         path = self.folder / self.example.name
         path.write_text(yaml.safe_dump(self.manifest, sort_keys=False))
+        return path
+
+    def write_table_manifest(self) -> Path:
+        """The manifest of the example with a table, for the same servers, with a SQL catalog in `folder`."""
+        manifest = yaml.safe_load(TABLE_MANIFEST.read_text())
+        spec = manifest["spec"]
+        spec["kafka"]["bootstrapServers"] = self.kafka.bootstrap
+        spec["s3"] |= {"endpoint": self.s3.endpoint, "topicsDir": "parquet"}
+        uri = f"sqlite:///{self.folder.absolute() / 'catalog.db'}"
+        spec["tables"][0]["catalog"] = {"type": "Sql", "uri": uri, "warehouse": f"s3://{self.bucket}/tables"}
+        path = self.folder / TABLE_MANIFEST.name
+        path.write_text(yaml.safe_dump(manifest, sort_keys=False))
         return path
 
     def remember(self) -> None:

@@ -9,13 +9,12 @@ from typing import Final
 from demo.console import Show
 from demo.flights import Flights, Month
 from demo.scenario import PARQUET_RECORDS, Variant, months_table
-from demo.servers import ROOT, Servers
+from demo.servers import TABLE_MANIFEST, Servers
 from devtools.iceberg_reader import packages, read_table
 from devtools.iceberg_rest.jars import rest_jars
 from devtools.iceberg_rest.server import iceberg_rest_server
 from devtools.topics import Topics
 
-MANIFEST: Final = ROOT / "examples" / "flights-table.yaml"
 WAREHOUSE: Final = "warehouse"
 """The bucket of the table's metadata."""
 _QUERY: Final = """
@@ -32,7 +31,7 @@ class TableServers(Servers):
     """A broker, an S3 server and a REST catalog in `folder`."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, manifest=MANIFEST)
+        super().__init__(folder, manifest=TABLE_MANIFEST)
         self._stack = ExitStack()
 
     def fetch(self, show: Show) -> None:

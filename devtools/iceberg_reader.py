@@ -33,6 +33,7 @@ for name in ("avro", "httpfs", "iceberg"):
     (path,) = glob.glob(f"{folder}/extensions/*/*.duckdb_extension")
     connection.load_extension(path)
 connection.execute("SET TimeZone = 'UTC'")
+connection.execute("SET enable_progress_bar = false")  # it is on standard output, of slow queries
 connection.execute(given["secret"])
 connection.execute(f"CREATE VIEW t AS SELECT * FROM iceberg_scan('{given['metadata']}')")
 exec(given["script"])
