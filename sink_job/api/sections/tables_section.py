@@ -120,6 +120,7 @@ class TableSpec(SpecModel):
     """Age from which on snapshots are expired, in the commits that add objects. No file is deleted. Branches and tags
     keep theirs."""
     keep_objects: bool = True
-    """Iceberg's clients delete no objects when they expire snapshots or drop the table with PURGE: the table gets the
-    property gc.enabled=false. With false they delete objects that the table does not refer to any more, for example
-    after a compaction, and the ledger then names objects that do not exist."""
+    """The table gets the property gc.enabled=false: Iceberg's clients in Java delete no objects when they expire
+    snapshots or drop the table with PURGE. PyIceberg does not respect it. With false they delete objects that the
+    table does not refer to any more, for example after a compaction, and the ledger then names objects that do not
+    exist."""
