@@ -7,16 +7,19 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from hive_metastore.ttypes import UnlockRequest
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.schema import Schema
 from pyiceberg.table.update import AddSchemaUpdate, SetCurrentSchemaUpdate
 from pyiceberg.types import LongType, NestedField, StructType
+from thrift.transport.TTransport import TTransportException
 
 from devtools.certificates import self_signed
 from devtools.loopback_metastore.server import metastore
 from sink_job.api.errors import (
     ConfigurationError,
     TableIncompatible,
+    TablePositionLower,
     TableReplaced,
     TableRolledBack,
     TransientError,
@@ -24,7 +27,7 @@ from sink_job.api.errors import (
 from sink_job.api.sections.secret_refs import SecretKey
 from sink_job.tables.catalog import hive_lock
 from sink_job.tables.catalog.access import CommitNotSent
-from sink_job.tables.plan import Request
+from sink_job.tables.plan import Acceptance, Request
 from tests.support.hive_lake import HiveTable, records
 from tests.support.metastore_front import ALTER, CREATE, MetastoreFront, metastore_front
 from tests.support.sink_fixture import SinkFixture
@@ -117,6 +120,30 @@ def test_a_delayed_commit_does_not_replace_those_of_other_programs(table: HiveTa
     table.register()
     assert table.rows() == records(45)
     assert table.other().load_table(table.name).properties["by"] == "other"
+
+
+def test_a_delayed_replacement_by_a_client_without_the_condition_is_found(
+    table: HiveTable, front: MetastoreFront
+) -> None:
+    table.register()
+    front.holds = True
+    with (
+        pytest.raises(TTransportException),
+        table.other(front.uri).load_table(table.name).transaction() as change,
+    ):
+        change.set_properties({"by": "other"})
+    front.holds = False
+    with table.client() as client:  # the metastore ends its lock
+        for each in table.locks():
+            client.unlock(UnlockRequest(each.lockid))
+    table.write(45)
+    table.register()
+    (land,) = front.held
+    assert land() == ""
+    with pytest.raises(TablePositionLower):
+        table.register(Request())
+    table.register(Request(accepted=frozenset({Acceptance.POSITION_LOWER})))
+    assert table.rows() == records(45)
 
 
 def test_commits_of_pyiceberg_at_the_same_time_are_kept(table: HiveTable) -> None:

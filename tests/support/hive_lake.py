@@ -76,10 +76,10 @@ class HiveTable:
     def rows(self) -> Any:
         return self.lake.read(VALUES, self.name)
 
-    def other(self) -> HiveCatalog:
-        """PyIceberg's own catalog, as other programs use it."""
+    def other(self, uri: str | None = None) -> HiveCatalog:
+        """PyIceberg's own catalog, as other programs use it; `uri`: another one than `metastore`."""
         properties = file_properties(clients_like(self.lake.sink.settings))
-        return HiveCatalog("other", uri=self.metastore, **properties)
+        return HiveCatalog("other", uri=uri or self.metastore, **properties)
 
     @contextmanager
     def client(self) -> Iterator[Any]:

@@ -21,6 +21,7 @@ _OUTPUT: Final[Path] = ("spec", "format", "output")
 _TOPIC: Final = "{topic}"
 _GLUE: Final = (CatalogType.GLUE, CatalogType.GLUE_PARTITIONS)
 _HIVE: Final = (CatalogType.HIVE, CatalogType.HIVE_PARTITIONS)
+_THRIFT: Final = re.compile(r"thrift://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?")
 _DATABASE_NAME: Final = re.compile(r"[a-z0-9_{}]+[.][a-z0-9_{}]+")
 
 
@@ -107,8 +108,8 @@ def _catalog(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
         if not spec.uri.startswith("sqlite:///") or spec.uri.removeprefix("sqlite:///") in ("", ":memory:"):
             yield FieldError(uri, f"is not for the type {spec.type}: use sqlite:/// and the path of a file")
     elif spec.type in _HIVE:
-        if not spec.uri.startswith("thrift://"):
-            yield FieldError(uri, f"is not for the type {spec.type}: use thrift://host:9083")
+        if not _THRIFT.fullmatch(spec.uri):
+            yield FieldError(uri, f"is not for the type {spec.type}: use thrift://host:9083, with one host")
     elif not spec.uri.startswith(("https://", "http://")):
         yield FieldError(uri, f"is not for the type {spec.type}: use https://host")
     elif spec.uri.startswith("http://") and not spec.insecure and not is_loopback(spec.uri):

@@ -166,8 +166,10 @@ def _alter(client: Any, table: Any, location: str) -> None:
 
 
 def _table(client: Any, database: str, name: str) -> Any:
-    """The metastore's table. `get_table` does not exist in Hive 4."""
+    """The metastore's table, under the name that was asked for. `get_table` does not exist in Hive 4."""
     try:
-        return client.get_table_req(GetTableRequest(database, name)).table
+        found = client.get_table_req(GetTableRequest(database, name)).table
     except NoSuchObjectException as error:
         raise NoSuchTableError(f"there is no table {database}.{name}") from error
+    found.dbName, found.tableName = database, name  # a change with another name would rename it
+    return found

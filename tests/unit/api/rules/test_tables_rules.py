@@ -133,6 +133,8 @@ def test_other_names_of_branches_are_rejected(branch: str) -> None:
         (tables({**GLUE, "warehouse": None}), "[0].catalog.warehouse: is missing: the type Glue needs it"),
         (tables({**GLUE, "uri": "http://c"}), "[0].catalog.uri: is not encrypted: use https://, or set catalog.in"),
         (tables({"type": "Hive"}), "[0].catalog.uri: is missing: the type Hive needs it"),
+        (tables({**HIVE_TABLES, "uri": "thrift://a:1,thrift://b:1"}), "[0].catalog.uri: is not for the type Hive: use"),
+        (tables({**HIVE, "uri": "thrift://a:1/x"}), "[0].catalog.uri: is not for the type HivePartitions: use thrift"),
         (tables({**HIVE_TABLES, "uri": "https://m"}), "[0].catalog.uri: is not for the type Hive: use thrift://host:"),
         (
             tables({**HIVE_TABLES, "warehouse": "hdfs://x"}),

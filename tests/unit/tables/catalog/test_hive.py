@@ -179,6 +179,26 @@ def test_a_new_table_is_in_the_folder_of_its_database_or_of_the_warehouse(
     assert lake.catalog.stage("lake.log", {}).location() == expected
 
 
+@pytest.mark.parametrize("location", ["file:///etc/passwd", "http://other/x.metadata.json", "s3://lake", "/tmp/x"])
+def test_metadata_outside_of_buckets_is_not_read(lake: Lake, location: str) -> None:
+    lake.created()
+    lake.metastore.tables["log"].parameters["metadata_location"] = location
+    with pytest.raises(ConfigurationError, match="is not in a bucket of S3"):
+        lake.catalog.load("lake.log")
+
+
+def test_a_table_is_changed_under_the_name_that_was_asked_for(lake: Lake) -> None:
+    lake.created()
+    found = lake.metastore.tables["log"]
+    found.dbName, found.tableName = "other", "victim"
+    loaded = lake.catalog.load("lake.log")
+    assert loaded is not None
+    assert loaded.name() == ("lake", "log")
+    lake.catalog.commit(loaded, (), CHANGE)
+    changed = lake.metastore.tables["log"]
+    assert (changed.dbName, changed.tableName) == ("lake", "log")
+
+
 def test_a_database_outside_of_buckets_needs_a_warehouse() -> None:
     lake = Lake(None)
     database("file:/user/hive/warehouse")(lake)
