@@ -26,10 +26,11 @@ from sink_job.api.errors import TransientError
 from sink_job.engine.container_memory import release_free_memory
 from sink_job.engine.thread_pools import pool
 from sink_job.ledger.generations import generation_of
-from sink_job.ledger.schemas.field_ids import LedgerFieldIds
+from sink_job.ledger.schemas.field_ids import LedgerFieldIds, SeedTable
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import S3Client
 from sink_job.tables import plan
+from sink_job.tables.avro_objects.header_reader import is_avro
 from sink_job.tables.avro_objects.metadata_reader import MetadataReader
 from sink_job.tables.avro_objects.row_columns import RowColumns, has_names_alone
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown, TableCatalog
@@ -166,9 +167,17 @@ class Registration:
     def _next(self, table: Table | None, memory: Memory | None, request: Request, limit: int) -> Batch | None:
         target, metadata = self._target, None if table is None else table.metadata
         if request.creates and table is not None and memory is None:
-            request = replace(request, seeds=tuple(LedgerFieldIds(self._s3, self._root).seeded_by(target.topic)))
+            request = replace(request, seeds=self._seeds())
         after = plan.start_after(metadata, memory, target.ledger, request, target.branch)
         return plan.next_batch(target.after(after), after, target.ledger.number, limit)
+
+    def _seeds(self) -> tuple[SeedTable, ...]:
+        """The tables that have given their field ids before the first object of the topic. Avro objects have none, so
+        they may be older."""
+        first = next(iter(self._target.after(0)), None)
+        if first is not None and is_avro(first):
+            return ()
+        return tuple(LedgerFieldIds(self._s3, self._root).seeded_by(self._target.topic))
 
     def _prepare(self, table: Table | None, batch: Batch, memory: Memory | None) -> _Prepared:
         """Reads the footers, and checks that the table can have the objects."""

@@ -43,7 +43,7 @@ class SeedTable(msgspec.Struct, frozen=True):
 class FieldIdsEntry(msgspec.Struct, frozen=True):
     """A file of ids: path -> id, ascending from the id in its name.
 
-    The ids of `tables` are any below `next`, the first id of the next file.
+    The ids of `tables` are any, and `next` is the first id of the next file.
     """
 
     ids: dict[str, int]
@@ -54,7 +54,8 @@ class FieldIdsEntry(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class FieldIdsSeed:
-    """The field ids of tables: `ids` by path, all below `next`, which is at least 2."""
+    """The field ids of tables: `ids` by path. Those of later fields ascend from `next`, which is at least 2; ids of
+    `ids` above it are far away."""
 
     ids: FieldIds
     next: int
@@ -168,10 +169,9 @@ class LedgerFieldIds:
         """The ids with those of the next file. Raises LedgerUnreadable."""
         key = field_ids_key(self._root, topic, known.next)
         if isinstance(entry.next, int) and known.next == 1:
-            if len({*entry.ids.values()}) < len(entry.ids) or not all(
-                0 < n < entry.next for n in (1, *entry.ids.values())
-            ):
-                raise files.unreadable(self._s3, key, f"its ids are not different ones from 1 to {entry.next - 1}")
+            used = {*entry.ids.values()}
+            if len(used) < len(entry.ids) or min(used, default=1) < 1 or entry.next < 2 or entry.next in used:
+                raise files.unreadable(self._s3, key, f"its ids are not different ones, or {entry.next} is not free")
         elif list(entry.ids.values()) != list(range(known.next, known.next + max(1, len(entry.ids)))):
             raise files.unreadable(self._s3, key, f"its ids do not ascend from {known.next}")
         if repeated := known.ids.keys() & entry.ids.keys():

@@ -1,7 +1,8 @@
 """The field ids of the columns of a table, by the paths of the ledger (`sink_job.connect.field_ids`). Pure.
 
 Only names count: types that do not fit are found by the registration of the first object. Ids from
-`FIRST_PATH_COLUMN` on are those of columns that only paths have; the ledger never has them.
+`FIRST_PATH_COLUMN` on are those of columns that only paths have; the ledger never has them. New fields get ids below
+`FIRST_BESIDE_LEDGER`: those from there on are given to columns that only Avro objects have.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 from sink_job.api.errors import TableIncompatible
 from sink_job.connect.field_ids import ELEMENT, KEY, VALUE, path_of
 from sink_job.ledger.schemas.field_ids import FieldIdsSeed, SeedTable
+from sink_job.tables.avro_objects.table_names import FIRST_BESIDE_LEDGER
 from sink_job.tables.partitions.object_partitions import FIRST_PATH_COLUMN
 
 
 @dataclass(frozen=True)
 class TableIds:
-    """The ids of a table: by path those of its columns, `dropped` those of columns that it had, and the first id that
-    it has never used."""
+    """The ids of a table: by path those of its columns, `dropped` those of columns that it had, and the first one for
+    new fields."""
 
     table: SeedTable
     ids: Mapping[str, int]
@@ -33,14 +35,14 @@ def table_ids(name: str, metadata: TableMetadata) -> TableIds:
     """The ids of the table `name`."""
     ids = {path: number for path, number in _paths(metadata.schema().fields, "") if number < FIRST_PATH_COLUMN}
     ever = {number for schema in metadata.schemas for number in schema.field_ids if number < FIRST_PATH_COLUMN}
-    last = metadata.last_column_id if metadata.last_column_id < FIRST_PATH_COLUMN else 0
+    used = (number for number in (*ever, metadata.last_column_id) if number < FIRST_BESIDE_LEDGER)
     return TableIds(
         table=SeedTable(
             name, str(metadata.table_uuid), 0 if metadata.format_version == 1 else metadata.last_sequence_number
         ),
         ids=ids,
         dropped=frozenset(ever - {*ids.values()}),
-        next=max(last, 1, *ever) + 1,
+        next=max(1, *used) + 1,
     )
 
 

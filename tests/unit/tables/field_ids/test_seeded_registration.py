@@ -9,6 +9,7 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, LongType, NestedField, StringType
 
+from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import SinkError, TableIncompatible, TableNotRegistered, TablePositionMissing
 from sink_job.tables.plan import Request
 from sink_job.tables.position import position_property
@@ -62,6 +63,17 @@ def test_a_sink_with_objects_needs_the_command_and_has_other_ids(table_sink: Tab
     assert "--from-beginning" in str(error_of(table_sink))
     with pytest.raises(TableIncompatible):
         table_sink.register()
+
+
+def test_a_topic_with_avro_objects_before_its_field_ids_needs_the_command(table_sink: TableSink) -> None:
+    """They may be in the table already, without a position that anyone knows."""
+    table_sink.write_as(OutputFormat.AVRO, 20, 1)
+    create(table_sink, *COLUMNS)
+    table_sink.take_ids()
+    table_sink.write_as(OutputFormat.PARQUET, 40, 1)
+    assert "--from-beginning" in str(error_of(table_sink))
+    table_sink.register()
+    expect_once(table_sink)
 
 
 def test_a_table_that_was_created_again_needs_the_command(table_sink: TableSink) -> None:

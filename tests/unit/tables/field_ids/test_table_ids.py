@@ -121,6 +121,10 @@ def test_columns_of_paths_are_left_out() -> None:
     assert seed(field(1_000_000, "hour"), before=(Schema(field(6, "b"), schema_id=0),)).next == 7
 
 
+def test_new_fields_have_ids_below_those_of_columns_that_only_avro_objects_have() -> None:
+    assert seed(field(3, "a"), field(500_000, "b")) == FieldIdsSeed({"a": 3, "b": 500_000}, 4, (TABLE,))
+
+
 def test_a_table_without_columns_gives_its_name_alone() -> None:
     assert seed() == FieldIdsSeed({}, 2, (TABLE,))
 
