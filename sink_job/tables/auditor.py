@@ -20,6 +20,7 @@ from sink_job.tables.audits.file_index import FileIndex
 from sink_job.tables.audits.offset_ranges import OffsetRanges
 from sink_job.tables.audits.row_audit import NeedsObject, OwnRows, RowAudit, RowResult
 from sink_job.tables.audits.table_files import OtherFile, TableFiles
+from sink_job.tables.avro_objects.name_mapping import PROPERTY, NameMapping
 from sink_job.tables.catalogs import TableCatalog
 from sink_job.tables.file_io import SinkFileIO
 from sink_job.tables.partitions.object_partitions import Partitioner
@@ -141,14 +142,20 @@ class _TableRowReader:
         self._others = list(files.others(index, ids.offset))
 
     def _ids(self, table: Table, topic: str) -> Sequence[int]:
-        known = LedgerFieldIds(self._access.s3, self._access.root).find(topic, COLUMNS)
-        dropped = [name for name in COLUMNS if known[name] not in table.schema().field_ids]
+        """The ids of the columns: those of the names of Avro objects, otherwise those of the ledger."""
+        text = table.properties.get(PROPERTY)
+        mapping = NameMapping() if text is None else NameMapping.parse(text)
+        known = LedgerFieldIds(self._access.s3, self._access.root).all(topic)
+        mapped = {name: column.number for name in COLUMNS if (column := mapping.find(None, name)) is not None}
+        ids = {name: mapped.get(name, known.get(name)) for name in COLUMNS}
+        found = [number for number in ids.values() if number is not None and number in table.schema().field_ids]
+        dropped = [name for name, number in ids.items() if number not in found]
         if dropped:
             raise TableNotRegistered(
                 f"table {'.'.join(table.name())} has no column {', '.join(dropped)} any more: rows of a compaction "
                 "cannot be verified without topic, partition and offset"
             )
-        return [known[name] for name in COLUMNS]
+        return found
 
     def others(self) -> Iterable[OtherFile]:
         return self._others

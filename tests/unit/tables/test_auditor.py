@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,14 +11,14 @@ import pyarrow.compute as pc
 import pytest
 from pyiceberg.types import LongType
 
-from sink_job.api.enums import TablePartitioning
+from sink_job.api.enums import OutputFormat, TablePartitioning
 from sink_job.api.errors import TableNotRegistered
 from sink_job.ledger.store import Ledger
 from sink_job.tables.audit import TableAudit
 from sink_job.tables.auditor import RowAccess, verify_table
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.position import TablePosition, as_text
-from tests.support.table_sink import FORMAT, NAME, SINK_ID, TableSink
+from tests.support.table_sink import FORMAT, NAME, SINK_ID, TableSink, parquet_log
 
 
 def audited(sink: TableSink, *, deep: bool = False) -> TableAudit:
@@ -166,6 +167,21 @@ def test_rows_are_found_after_their_columns_were_renamed_and_widened(compacted: 
         update.rename_column("offset", "place")
         update.update_column("partition", LongType())
     assert audited(compacted, deep=True).proven == 20
+
+
+def test_rows_of_avro_objects_are_found_by_the_ids_of_their_names(table_sink: TableSink) -> None:
+    """The ledger has no ids of a topic that has Avro objects alone."""
+    table_sink.format = {**FORMAT, "output": "Avro", "envelope": True}
+    table_sink.partition_by(type="Default")
+    table_sink.fixture.run(replace(parquet_log(20, envelope=True), output=OutputFormat.AVRO))
+    table_sink.register()
+    table = table_sink.table()
+    schema = table.schema().as_arrow()
+    origin: dict[str, list[Any]] = {"topic": ["log"] * 20, "partition": [0] * 20, "offset": [*range(20)]}
+    columns = [pa.array(origin.get(each.name, [None] * 20), each.type) for each in schema]
+    table.overwrite(pa.Table.from_arrays(columns, schema=schema))
+    audit = audited(table_sink, deep=True)
+    assert (audit.moved, audit.proven, places(audit)) == (20, 20, [])
 
 
 def test_rows_without_an_envelope_cannot_be_verified(table_sink: TableSink) -> None:
