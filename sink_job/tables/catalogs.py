@@ -7,16 +7,20 @@ A commit is sent once. Its outcome is one of three: done, `CommitRejected` (the 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 import requests
+from pydantic import ValidationError
 from pyiceberg.catalog import Catalog, MetastoreCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     ForbiddenError,
     NoSuchTableError,
+    RESTError,
     TableAlreadyExistsError,
     UnauthorizedError,
 )
@@ -39,6 +43,12 @@ CATALOG_NAME: Final = "default"
 """The name of a catalog in a SQL database, which other clients have to use, too."""
 _PLACEHOLDER: Final = Schema(NestedField(1, "placeholder", LongType(), required=False))
 """A catalog assigns ids of its own to the columns of a new table. The first commit replaces them."""
+
+_MAX_TEXT: Final = 300
+"""Characters of the answer of a service that an error contains."""
+_STATUS: Final = re.compile(r"RESTError (4\d\d):")
+_REPEATED: Final = ("408", "425", "429")
+"""HTTP status of requests that may be sent again."""
 
 _log = logging.getLogger(__name__)
 _C = TypeVar("_C", bound=Catalog)
@@ -170,12 +180,27 @@ def open_catalog(spec: CatalogSpec, client_of: ClientOf, access: CatalogAccess |
             f"the certificate of the catalog {label} is not trusted: set its certificate authority in "
             f"{SECTION}.caSecret ({error})"
         ) from error
+    except (RESTError, ValidationError) as error:
+        raise _other_service(label, error) from error
     except Exception as error:
         raise TransientError(f"the catalog {label} cannot be opened: {type(error).__name__}: {error}") from error
 
 
+def _other_service(label: str, error: Exception) -> SinkError:
+    """What it means that a REST catalog has not answered as one."""
+    text = f"{type(error).__name__}: {error}"
+    text = f"the catalog {label} cannot be opened: {text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + '…'}"
+    status = _STATUS.match(str(error))
+    if isinstance(error, RESTError) and (status is None or status[1] in _REPEATED):
+        return TransientError(text)
+    return ConfigurationError(f"{text}. Check {SECTION}.uri: another service answers at this address")
+
+
 def _opened(spec: CatalogSpec, properties: Mapping[str, str], access: CatalogAccess, label: str) -> IcebergCatalog:
     if spec.type is CatalogType.SQL:
+        folder = Path(properties["uri"].removeprefix("sqlite:///")).parent
+        if not folder.is_dir():
+            raise ConfigurationError(f"the folder {folder} does not exist: create it, or fix {SECTION}.uri")
         return IcebergCatalog(_with_own_files(_sql_catalog(properties), properties), label)
     if spec.type is CatalogType.GLUE:
         from sink_job.tables.catalog import glue  # only here: it loads boto3

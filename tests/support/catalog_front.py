@@ -29,6 +29,7 @@ class CatalogFront:
     """`target`: URL of the catalog. `accepted`: values of the header Authorization that it accepts. `forms`: the
     requests for tokens. `loses`: the number of commits whose reply is lost from now on. `requests`: as `METHOD path`,
     `commits`: the contents of commits.
+    `fixed`: the answer to each request, as of another service.
     `lifetime_s`: of tokens, `rejects`: the status of the token endpoint, 0: it issues tokens."""
 
     target: str | None = None
@@ -42,6 +43,7 @@ class CatalogFront:
     rejects: int = 0
     defaults: dict[str, object] = field(default_factory=dict)
     overrides: dict[str, object] = field(default_factory=dict)
+    fixed: tuple[int, bytes] | None = None
 
     def token(self, body: bytes) -> tuple[int, bytes]:
         """The answer of the token endpoint."""
@@ -55,6 +57,8 @@ class CatalogFront:
 
     def answer(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         """The answer of the catalog."""
+        if self.fixed is not None:
+            return self.fixed
         given = headers.get("Authorization", "")
         if given not in self.accepted:
             error = {"message": f"not accepted: {given}", "type": "NotAuthorizedException", "code": 401}

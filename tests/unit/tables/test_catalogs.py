@@ -17,12 +17,13 @@ from pyiceberg.exceptions import (
 )
 
 from sink_job.api.enums import CatalogType
-from sink_job.api.errors import AccessDenied, TransientError
+from sink_job.api.errors import AccessDenied, ConfigurationError, TransientError
 from sink_job.api.sections.tables_section import CatalogSpec
 from sink_job.tables.catalog.access import CommitNotSent
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown, IcebergCatalog, open_catalog
 from sink_job.tables.file_io import SinkFileIO
 from sink_job.tables.plan import Request
+from tests.support.catalog_front import catalog_front
 from tests.support.memory_s3 import MemoryS3
 from tests.support.table_sink import TableSink
 
@@ -86,13 +87,39 @@ def test_a_staged_table_is_in_the_warehouse_and_does_not_exist(table_sink: Table
     assert table_sink.catalog.load("lake.new") is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "uri"), [(CatalogType.SQL, "sqlite:////no/such/folder/c.db"), (CatalogType.REST, "http://127.0.0.1:9")]
-)
-def test_a_catalog_that_cannot_be_opened_is_a_transient_error(kind: CatalogType, uri: str, tmp_path: Path) -> None:
+def open_at(kind: CatalogType, uri: str) -> None:
     client: Any = MemoryS3()
+    open_catalog(CatalogSpec(type=kind, uri=uri, warehouse="s3://lake/w"), lambda bucket: client)
+
+
+def test_a_catalog_that_does_not_answer_cannot_be_opened_now() -> None:
     with pytest.raises(TransientError, match="cannot be opened"):
-        open_catalog(CatalogSpec(type=kind, uri=uri, warehouse="s3://lake/w"), lambda bucket: client)
+        open_at(CatalogType.REST, "http://127.0.0.1:9")
+
+
+def test_a_database_in_a_folder_that_does_not_exist_is_a_configuration_error() -> None:
+    with pytest.raises(ConfigurationError, match=r"the folder /no/such/folder does not exist: .*spec\.tables\.catalog\.uri"):
+        open_at(CatalogType.SQL, "sqlite:////no/such/folder/c.db")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (200, ConfigurationError),
+        (400, ConfigurationError),
+        (404, ConfigurationError),
+        (429, TransientError),
+        (503, TransientError),
+    ],
+)
+def test_another_service_at_the_address_is_a_configuration_error_without_its_whole_answer(
+    status: int, kind: type[Exception]
+) -> None:
+    with catalog_front() as front:
+        front.fixed = status, b"<Error>" * 1000
+        with pytest.raises(kind, match="cannot be opened") as caught:
+            open_at(CatalogType.REST, front.url)
+    assert len(str(caught.value)) < 600
 
 
 @pytest.mark.parametrize("name", ["py-io-impl", "s3sink.connection"])
