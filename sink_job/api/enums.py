@@ -331,6 +331,11 @@ class TablePartitioning(StrEnum):
     NONE = "None"
 
 
+class OnMissing(StrEnum):
+    STOP = "Stop"
+    SKIP = "Skip"
+
+
 class CatalogType(StrEnum):
     REST = "Rest"
     GLUE = "Glue"

@@ -18,6 +18,7 @@ from typing import Final
 from sink_job.ledger.state import ClosedObject
 from sink_job.tables.audits.file_index import FileIndex, IndexedFile, TableFile
 from sink_job.tables.audits.findings import Findings, TableFinding, TableFindingKind
+from sink_job.tables.missing.skipped import NONE_SKIPPED, NOTHING, SkippedObjects
 from sink_job.tables.position import TablePosition
 
 _OBJECTS: Final = 4_096
@@ -41,7 +42,8 @@ class TableAudit:
     """The result for a table. `objects` are those of the sink in it, `waiting` those that are published and not
     registered yet, `others` files outside of the sink's prefixes. `more` is the number of findings that are not listed.
     `moved` is the number of records whose objects are not in the table; `proven`: those of them that are in rows of
-    other files, each once; None if no rows were read. `notes` are about what could not be verified."""
+    other files, each once; None if no rows were read. `notes` are about what could not be verified. `skipped`: the
+    number of objects that did not exist when the table was registered (`onMissing: Skip`)."""
 
     objects: int
     records: int
@@ -52,6 +54,7 @@ class TableAudit:
     moved: int = 0
     proven: int | None = None
     notes: Sequence[str] = ()
+    skipped: int = 0
 
 
 def canonical(path: str) -> str:
@@ -68,12 +71,45 @@ def audit_table(
     *,
     is_rolled_back: bool = False,
     texts: PathTexts = _no_texts,
+    skipped: SkippedObjects = NONE_SKIPPED,
 ) -> TableAudit:
     """The audit by metadata alone. `own`: the prefixes of the sink's paths; other arguments are those of
-    `MetadataAudit`."""
+    `MetadataAudit`. `objects` can be iterated again."""
     found = MetadataAudit(FileIndex(files, own), files, position, copied_from, texts)
+    found.skip(skipped, objects)
     found.compare(objects)
     return found.result(is_rolled_back=is_rolled_back)
+
+
+@dataclass(frozen=True)
+class _Skips:
+    """The skipped objects of a table among those that it lacks. `keys`: those of the skipped ones; None: all that it
+    lacks are. `unknown`: the number of their records, if it is not certain which they are."""
+
+    skipped: SkippedObjects = NONE_SKIPPED
+    keys: Collection[str] | None = ()
+    unknown: int = 0
+
+    @classmethod
+    def of(cls, skipped: SkippedObjects, absent: Iterable[ClosedObject]) -> _Skips:
+        every, listed = NOTHING, NOTHING
+        for o in absent:
+            every = every.with_objects([o])
+            listed = listed.with_objects([o] if o.key in skipped.keys else [])
+        if every == skipped.total:
+            return cls(skipped, None)
+        is_listed = listed == skipped.total
+        return cls(skipped, skipped.keys if is_listed else (), 0 if is_listed else skipped.total.records)
+
+    def has(self, o: ClosedObject) -> bool:
+        """Whether an object that the table lacks was skipped."""
+        return self.keys is None or o.key in self.keys
+
+    @property
+    def note(self) -> str:
+        """What a finding of a missing object has to say."""
+        count = self.skipped.total.objects
+        return f". The table was registered without {count:,} objects, and it lacks others, too" if self.unknown else ""
 
 
 class MetadataAudit:
@@ -99,6 +135,19 @@ class MetadataAudit:
         self.findings = Findings()
         self._missing = Findings()
         self._objects = self._waiting = self._moved = 0
+        self._skips = _Skips()
+
+    def skip(self, skipped: SkippedObjects, objects: Iterable[tuple[str, ClosedObject]]) -> None:
+        """Finds out which of the objects are the skipped ones; before `compare`."""
+        if skipped.total.objects:
+            self._skips = _Skips.of(skipped, self._absent(objects))
+
+    def _absent(self, objects: Iterable[tuple[str, ClosedObject]]) -> Iterator[ClosedObject]:
+        rest = iter(objects)
+        while batch := list(islice(rest, _OBJECTS)):
+            for (_, o), found in zip(batch, self.index.look_up([path for path, _ in batch]), strict=True):
+                if not found and self._is_expected(o):
+                    yield o
 
     def compare(self, objects: Iterable[tuple[str, ClosedObject]], see: SeeObject = _ignore) -> None:
         """Compares the objects, with their paths."""
@@ -106,7 +155,7 @@ class MetadataAudit:
         while batch := list(islice(rest, _OBJECTS)):
             for (path, o), found in zip(batch, self.index.look_up([path for path, _ in batch]), strict=True):
                 self._compare(path, o, found)
-                if found or self._is_expected(o):
+                if found or (self._is_expected(o) and not self._skips.has(o)):
                     see(o, bool(found))
 
     def result(self, *, is_rolled_back: bool = False, by_rows: bool = False) -> TableAudit:
@@ -120,8 +169,9 @@ class MetadataAudit:
             for path in self._unknown():
                 message = "the file is below a prefix of the sink, and the ledger does not list it for this topic"
                 self.findings.add(TableFinding(TableFindingKind.FILE_UNKNOWN, path, message))
-        is_missing = self._moved > int(others.sum()) and not (by_rows and len(others))
-        if is_missing:
+        unknown = self._skips.unknown
+        is_missing = self._moved - unknown > int(others.sum()) or (unknown and self._moved and not len(others))
+        if is_missing and not (by_rows and len(others)):
             self.findings.merge(self._missing)
         return TableAudit(
             objects=self._objects,
@@ -131,6 +181,7 @@ class MetadataAudit:
             findings=self.findings.sorted(),
             more=self.findings.more,
             moved=self._moved,
+            skipped=self._skips.skipped.total.objects,
         )
 
     def _unknown(self) -> Iterator[str]:
@@ -147,13 +198,16 @@ class MetadataAudit:
         is_ahead = o.acknowledged > self._position.record
         self._waiting += is_ahead
         if not files:
-            if self._is_expected(o):
+            if self._is_expected(o) and not self._skips.has(o):
                 self._moved += o.offsets.count
-                self._missing.add(_missing(path, o))
+                self._missing.add(_missing(path, o, self._skips.note))
             return
         self._objects += 1
         for kind, message in self._problems(o, files):
             self.findings.add(TableFinding(kind, path, message))
+        if o.key in self._skips.skipped.keys:
+            message = "the object did not exist when the table was registered, and another writer has added it since"
+            self.findings.add(TableFinding(TableFindingKind.FILE_UNKNOWN, path, message))
         if is_ahead:
             message = (
                 f"record {o.acknowledged:,} has acknowledged the object, and the table has {self._position}: a "
@@ -187,6 +241,8 @@ def _partition_problem(file: IndexedFile, expected: Mapping[str, str]) -> str:
     return ""
 
 
-def _missing(path: str, o: ClosedObject) -> TableFinding:
-    message = f"record {o.acknowledged:,} has acknowledged the object, and its {o.offsets.count:,} records are missing"
+def _missing(path: str, o: ClosedObject, note: str) -> TableFinding:
+    message = (
+        f"record {o.acknowledged:,} has acknowledged the object, and its {o.offsets.count:,} records are missing{note}"
+    )
     return TableFinding(TableFindingKind.OBJECT_MISSING, path, message)

@@ -23,6 +23,7 @@ from sink_job.tables.audits.table_files import OtherFile, TableFiles
 from sink_job.tables.avro_objects.name_mapping import PROPERTY, NameMapping
 from sink_job.tables.catalogs import TableCatalog
 from sink_job.tables.file_io import SinkFileIO
+from sink_job.tables.missing.skipped import SkippedObjects
 from sink_job.tables.partitions.object_partitions import Partitioner
 from sink_job.tables.partitions.partition_audit import PartitionReader
 from sink_job.tables.plan import LedgerView, is_rolled_back
@@ -71,7 +72,9 @@ def verify_table(
         raise TableNotRegistered(f"table {name} has no position of this sink's ledger: it cannot be verified")
     audit = MetadataAudit(index, files, position, ledger.copied_from, _path_texts(partitions.names, position, ledger))
     moved = _MovedObjects(ledger)
-    audit.compare(((f"s3://{bucket}/{o.key}", o) for o in objects), moved.see)
+    skipped = SkippedObjects.of(position.skipped, table.properties, ledger.sink_id)
+    audit.skip(skipped, _with_paths(objects, bucket))
+    audit.compare(_with_paths(objects, bucket), moved.see)
     is_back = is_rolled_back(table.metadata, position, branch)
     if rows is None or not len(index.others):
         return audit.result(is_rolled_back=is_back)
@@ -88,6 +91,10 @@ def verify_table(
     )
     result = audit.result(is_rolled_back=is_back, by_rows=True)
     return replace(result, proven=found.proven, notes=tuple(_notes(found, moved.without, is_shared=is_shared)))
+
+
+def _with_paths(objects: Iterable[ClosedObject], bucket: str) -> Iterator[tuple[str, ClosedObject]]:
+    return ((f"s3://{bucket}/{o.key}", o) for o in objects)
 
 
 def _notes(found: RowResult, without: int, *, is_shared: bool) -> Iterator[str]:

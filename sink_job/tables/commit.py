@@ -39,6 +39,7 @@ from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableIncompatible, TransientError
 from sink_job.tables.append import AppendBySpec
 from sink_job.tables.catalogs import TableCatalog
+from sink_job.tables.missing.skipped import NOTHING, Skipped
 from sink_job.tables.position import TablePosition, as_text, position_property
 
 LAST_ADDED: Final = -1
@@ -51,7 +52,9 @@ class TableChange:
     new position; `summary` is for people. `files` have the ids of their partition specs. `specs` are those that the
     commit adds, and `default_spec` is the id of the default spec after it. `partitioning` is that of the objects.
     `expired` are ids of snapshots that are removed from the metadata, and `properties` are set. `same_columns`: the
-    commit requires the columns that were loaded also if it changes none: files have them by name."""
+    commit requires the columns that were loaded also if it changes none: files have them by name. `skipped` are the
+    objects up to `record` that the table lacks. Without files the commit adds an empty snapshot: it moves the head,
+    too, so of any number of commits at most one takes effect for a position."""
 
     sink_id: str
     ledger: str
@@ -67,6 +70,7 @@ class TableChange:
     expired: Sequence[int] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     same_columns: bool = False
+    skipped: Skipped = NOTHING
 
 
 class _OneMetadata(Transaction):
@@ -122,6 +126,7 @@ def commit(catalog: TableCatalog, table: Table, change: TableChange) -> TablePos
         producer.sequence_number,
         change.branch,
         change.partitioning,
+        change.skipped if change.skipped.objects else None,
     )
     producer.snapshot_properties = {**change.summary, position_property(change.sink_id): as_text(position)}
     for file in change.files:

@@ -29,6 +29,11 @@ from sink_job.verify.parquet_footers import InvalidFooter, footer_of, is_parquet
 _COUNTED: Final = (MetricModeTypes.NONE, MetricModeTypes.COUNTS)
 """Modes without bounds."""
 
+
+class ObjectGone(TableNotRegistered):
+    """The store says that an object does not exist."""
+
+
 Bounded = Callable[[ClosedObject, Schema], Collection[int]]
 
 
@@ -69,8 +74,8 @@ class FooterReader:
         self._known: dict[str, list[_KnownColumns]] = {}
 
     def read(self, o: ClosedObject) -> ObjectFooter:
-        """The footer of `o`. Raises TableNotRegistered if the object does not exist or is not as the ledger says,
-        TableIncompatible for columns that no table can have, and the errors of the store."""
+        """The footer of `o`. Raises ObjectGone if the object does not exist, TableNotRegistered if it is not as the
+        ledger says, TableIncompatible for columns that no table can have, and the errors of the store."""
         where = f"s3://{self._s3.bucket}/{o.key}"
         metadata = self._metadata(o, where)
         known = self._columns(metadata, where)
@@ -108,11 +113,10 @@ class FooterReader:
             )
         try:
             metadata = footer_of(self._s3, o)
-        except NotFound:
-            raise TableNotRegistered(
-                f"{where} does not exist any more, or is shorter than the ledger says, and is not in the table yet. "
-                "Restore it (s3sink repair), then register again"
-            ) from None
+        except NotFound as error:
+            if _is_gone(self._s3, o.key, error):
+                raise ObjectGone(gone(where)) from None
+            raise TableNotRegistered(f"{where} is shorter than the ledger says. s3sink verify says more") from None
         except InvalidFooter as error:
             raise TableNotRegistered(f"{where} is not as the ledger says: {error}. s3sink verify says more") from None
         if metadata.num_rows != o.offsets.count:
@@ -136,6 +140,22 @@ class FooterReader:
         found = _KnownColumns(metadata.schema, columns, plan)
         self._known.setdefault(key, []).append(found)
         return found
+
+
+def gone(where: str) -> str:
+    """The text of ObjectGone."""
+    return (
+        f"{where} does not exist any more, and is not in the table yet. Restore it (s3sink repair), then register "
+        "again; or leave such objects out with onMissing: Skip in spec.tables"
+    )
+
+
+def _is_gone(s3: S3Client, key: str, error: NotFound) -> bool:
+    """Whether an object does not exist, and not only the range that was read. An answer without a code of S3 may be
+    that of a proxy, or of a bucket that does not exist."""
+    if error.code in ("NoSuchKey", "InvalidRange"):
+        return error.code == "NoSuchKey"
+    return s3.head(key) is None
 
 
 class DataFiles:

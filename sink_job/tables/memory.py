@@ -14,6 +14,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 
 from sink_job.ledger import files
 from sink_job.s3 import S3Client
+from sink_job.tables.missing.skipped import Skipped
 
 FORMAT: Final = 1
 
@@ -34,6 +35,7 @@ class Memory(msgspec.Struct, frozen=True):
     accepted_head: int = 0
     format: int = FORMAT
     branch: str = MAIN_BRANCH
+    skipped: Skipped | None = None
 
 
 class StoredMemory:

@@ -139,6 +139,15 @@ def start_after(
     return position.record
 
 
+def continued_from(
+    table: TableMetadata, memory: Memory | None, sink_id: str, branch: str = MAIN_BRANCH
+) -> TablePosition | None:
+    """The position of which `start_after` has returned the record; None for a table that begins."""
+    is_same = memory is not None and memory.uuid == str(table.table_uuid)
+    last = _last_known(memory if is_same else None, last_committed(table, sink_id, branch))
+    return position_in(table.properties, sink_id) or last
+
+
 def next_batch(objects: Iterable[ClosedObject], after: int, end: int, limit: int = MAX_OBJECTS) -> Batch | None:
     """The next objects that were acknowledged after record `after`; `objects` are in the order of these records, and
     `end` is the newest record of the ledger. None if there are none. A record's objects are in one batch."""
@@ -261,10 +270,9 @@ def _without_position(
     request: Request,
     branch: str,
 ) -> int:
-    known = [each for each in (committed, _remembered(memory)) if each is not None]
-    if not known:
+    last = _last_known(memory, committed)
+    if last is None:
         return ledger.copied_from if _is_unused(table, request.seeds) else _beginning(ledger, request)
-    last = max(known, key=lambda each: each.record)
     if Acceptance.POSITION_MISSING not in request.accepted:
         raise TablePositionMissing(
             f"the table has no property {position_property(ledger.sink_id)} any more. The last registration added "
@@ -286,10 +294,18 @@ def _is_unused(table: TableMetadata, seeds: Iterable[SeedTable]) -> bool:
     return bool(since) and all(number in known for number in range(since[0] + 1, last + 1))
 
 
+def _last_known(memory: Memory | None, committed: TablePosition | None) -> TablePosition | None:
+    """The position of a table without the property."""
+    known = [each for each in (committed, _remembered(memory)) if each is not None]
+    return max(known, key=lambda each: each.record, default=None)
+
+
 def _remembered(memory: Memory | None) -> TablePosition | None:
     if memory is None:
         return None
-    return TablePosition(memory.ledger, memory.generation, memory.record, memory.snapshot, branch=memory.branch)
+    return TablePosition(
+        memory.ledger, memory.generation, memory.record, memory.snapshot, branch=memory.branch, skipped=memory.skipped
+    )
 
 
 def _check_ledger(position: TablePosition, memory: Memory | None, ledger: LedgerView) -> None:

@@ -14,6 +14,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 
 from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableNotRegistered
+from sink_job.tables.missing.skipped import Skipped
 
 _PREFIX: Final = "s3sink."
 _SUFFIX: Final = ".position"
@@ -22,7 +23,7 @@ _Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class TablePosition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Every object that the ledger has acknowledged up to `record` is in the table.
+    """Every object that the ledger has acknowledged up to `record` is in the table, or is one of `skipped`.
 
     `ledger` identifies the ledger (`LedgerView.identity`), `generation` is that of `record`. `snapshot` is the snapshot
     that was committed with this position.
@@ -35,6 +36,7 @@ class TablePosition(msgspec.Struct, frozen=True, omit_defaults=True):
     sequence: _Number = 0
     branch: str = MAIN_BRANCH
     partitioning: TablePartitioning = TablePartitioning.NONE
+    skipped: Skipped | None = None
 
     def __str__(self) -> str:
         return f"record {self.record:,} of generation {self.generation}"

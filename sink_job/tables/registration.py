@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Final
 
 from pyiceberg.schema import Schema
@@ -24,7 +25,6 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TransientError
 from sink_job.engine.container_memory import release_free_memory
-from sink_job.engine.thread_pools import pool
 from sink_job.ledger.generations import generation_of
 from sink_job.ledger.schemas.field_ids import LedgerFieldIds, SeedTable
 from sink_job.ledger.state import ClosedObject
@@ -39,6 +39,9 @@ from sink_job.tables.files import DataFiles, ObjectFooter
 from sink_job.tables.housekeeping import Housekeeping
 from sink_job.tables.ledger_reader import ObjectLog
 from sink_job.tables.memory import Memory, StoredMemory
+from sink_job.tables.missing.footers import BatchFooters, read_batch
+from sink_job.tables.missing.returned import skipped_objects
+from sink_job.tables.missing.skipped import NONE_SKIPPED, SkippedObjects
 from sink_job.tables.partitions.object_partitions import ObjectPartition, Partitioner
 from sink_job.tables.partitions.partition_specs import SpecChange, spec_change
 from sink_job.tables.plan import Acceptance, Batch, LedgerView, Request
@@ -46,8 +49,6 @@ from sink_job.tables.position import TablePosition, position_in
 
 ATTEMPTS: Final = 6
 """Number of commits without an effect in a row after which a registration ends."""
-READERS: Final = 16
-"""Number of concurrent reads of footers."""
 LARGE: Final = 1_000
 """Number of objects of a commit after which its memory is released. A collection visits all objects of the process and
 keeps its other threads from running, so it is left out after smaller ones."""
@@ -62,7 +63,8 @@ class RegistrationOutcome:
     """What a registration has done, or with `dry_run` would do first. `position` is that of the table afterwards; None
     if there is no table. `columns` are the columns that the table gets or has got. `without_partition`: by the name in
     their paths, the number of objects whose partition has no such field. `partitions`: the number of directories of the
-    objects for a table of Hive's kind: `commits` are requests then."""
+    objects for a table of Hive's kind: `commits` are requests then. `skipped`: the number of objects that did not exist
+    and were left out."""
 
     table: str
     topic: str
@@ -75,12 +77,14 @@ class RegistrationOutcome:
     columns: tuple[str, ...] = ()
     without_partition: Mapping[str, int] = field(default_factory=dict)
     partitions: int = 0
+    skipped: int = 0
 
 
 @dataclass(frozen=True)
 class TopicTable:
     """A table and what is to be in it. `prefixes` are those of all keys of the sink; `wait` is called with the seconds
-    before the next attempt. `branch` is the one to which objects are added. `clock` is in ms."""
+    before the next attempt. `branch` is the one to which objects are added. `clock` is in ms. `skips_missing`: objects
+    that do not exist are left out; without it they stop the registration."""
 
     name: str
     topic: str
@@ -92,6 +96,7 @@ class TopicTable:
     branch: str = MAIN_BRANCH
     housekeeping: Housekeeping = field(default_factory=Housekeeping)
     clock: Callable[[], int] = field(default=lambda: int(time.time() * 1000), compare=False)
+    skips_missing: bool = False
 
     def after(self, record: int) -> Iterable[ClosedObject]:
         """The objects that later records than `record` have acknowledged, in the order of these records."""
@@ -101,11 +106,26 @@ class TopicTable:
 
 
 @dataclass(frozen=True)
+class _Found:
+    """The objects of the next commit: their footers, the record of the position after it, and the number of objects
+    that it skips. `skipped` are all that the table lacks then."""
+
+    footers: Sequence[ObjectFooter]
+    record: int
+    skipped: SkippedObjects
+    missing: int = 0
+
+    @property
+    def objects(self) -> Sequence[ClosedObject]:
+        return [each.object for each in self.footers]
+
+
+@dataclass(frozen=True)
 class _Prepared:
     """The next commit: its objects, their footers, columns of rows and partitions, and the columns that the table has
     after it."""
 
-    batch: Batch
+    found: _Found
     footers: Sequence[ObjectFooter]
     rows: RowColumns
     schema: Schema
@@ -125,6 +145,8 @@ class Registration:
         self._target = target
         self._memory = StoredMemory(s3, root, target.name)
         self._partitioner = Partitioner(target.partitioning, target.ledger.layouts)
+        self._rechecks = False  # whether skipped objects may exist again
+        self._checked = (0, "")  # record and key of the last one that was looked at
 
     def run(self, request: Request, *, dry_run: bool = False, limit: int = plan.MAX_OBJECTS) -> RegistrationOutcome:
         """Adds all objects that are not in the table yet, at most `limit` in a commit. With `dry_run` it prepares the
@@ -134,14 +156,16 @@ class Registration:
         errors of the store.
         """
         outcome = RegistrationOutcome(self._target.name, self._target.topic)
+        self._rechecks, self._checked = request.from_beginning, (0, "")
         failed = 0
         while True:
             memory = self._memory.read()  # before the table, which is then never behind it
             table = self._catalog.load(self._target.name)
-            batch = self._next(table, memory, request, limit)
-            if batch is None:
+            found = self._next(table, memory, request, limit)
+            if found is None or (table is None and not found.footers):
+                outcome = outcome if found is None else replace(outcome, skipped=found.missing)
                 return self._done(outcome, table, memory, request, dry_run=dry_run)
-            prepared = self._prepare(table, batch, memory)
+            prepared = self._prepare(table, memory, found)
             if dry_run:
                 return self._added(outcome, prepared, created=table is None)
             loaded = table if table is not None else self._staged(prepared)
@@ -157,19 +181,36 @@ class Registration:
             request = replace(request, accepted=frozenset())  # what was accepted is in the table now
             outcome = replace(self._added(outcome, prepared, created=table is None), position=position)
             is_large = _is_large(prepared)
-            del prepared, batch, loaded, table  # the next ones are made beside them
+            del prepared, found, loaded, table  # the next ones are made beside them
             if is_large:
                 gc.collect()
                 release_free_memory()
-            if position.record >= self._target.ledger.number:
+            if position.record >= self._target.ledger.number and not self._rechecks:
                 return outcome
 
-    def _next(self, table: Table | None, memory: Memory | None, request: Request, limit: int) -> Batch | None:
+    def _next(self, table: Table | None, memory: Memory | None, request: Request, limit: int) -> _Found | None:
+        """The objects of the next commit; None without any. Only the first object that exists creates a table: without
+        one there are no columns."""
         target, metadata = self._target, None if table is None else table.metadata
         if request.creates and table is not None and memory is None:
             request = replace(request, seeds=self._seeds())
         after = plan.start_after(metadata, memory, target.ledger, request, target.branch)
-        return plan.next_batch(target.after(after), after, target.ledger.number, limit)
+        skipped = self._skipped(table, memory)
+        if self._rechecks and table is not None and skipped.total.objects:
+            returned = self._returned(table, after, skipped, limit)
+            if returned is not None:
+                return returned
+        self._rechecks = False
+        found: _Found | None = None
+        while (batch := plan.next_batch(target.after(after), after, target.ledger.number, limit)) is not None:
+            read = self._read(table, batch, may_lack=target.skips_missing)
+            skipped = skipped.with_objects(read.missing)
+            before = 0 if found is None else found.missing
+            found = _Found(read.footers, read.record, skipped, before + len(read.missing))
+            if table is not None or read.footers:
+                return found
+            after = read.record
+        return found
 
     def _seeds(self) -> tuple[SeedTable, ...]:
         """The tables that have given their field ids before the first object of the topic. Avro objects have none, so
@@ -179,22 +220,51 @@ class Registration:
             return ()
         return tuple(LedgerFieldIds(self._s3, self._root).seeded_by(self._target.topic))
 
-    def _prepare(self, table: Table | None, batch: Batch, memory: Memory | None) -> _Prepared:
-        """Reads the footers, and checks that the table can have the objects."""
-        is_own = False
+    def _skipped(self, table: Table | None, memory: Memory | None) -> SkippedObjects:
+        """The objects that were skipped up to the position of the table."""
+        if table is None:
+            return NONE_SKIPPED
+        sink_id = self._target.ledger.sink_id
+        position = plan.continued_from(table.metadata, memory, sink_id, self._target.branch)
+        return NONE_SKIPPED if position is None else SkippedObjects.of(position.skipped, table.properties, sink_id)
+
+    def _returned(self, table: Table, record: int, skipped: SkippedObjects, limit: int) -> _Found | None:
+        """The next of the skipped objects that exist again; None without any."""
+        target = self._target
+        up_to = takewhile(lambda o: o.acknowledged <= record, target.after(target.ledger.copied_from))
+        lacking = skipped_objects(table, target.branch, up_to, skipped, self._s3.bucket)
+        left = [o for o in lacking if (o.acknowledged, o.key) > self._checked]
+        while left:
+            read = self._read(table, Batch(left[:limit], record), may_lack=True)
+            count = len(read.footers) + len(read.missing)
+            self._checked = (left[count - 1].acknowledged, left[count - 1].key)
+            left = left[count:]
+            if read.footers:
+                found = [each.object for each in read.footers]
+                return _Found(read.footers, record, skipped.without_objects(found))
+        return None
+
+    def _read(self, table: Table | None, batch: Batch, *, may_lack: bool) -> BatchFooters:
+        """Reads the footers of objects that the table can have. `may_lack`: objects may not exist."""
         if table is not None:
             sink_id, branch = self._target.ledger.sink_id, self._target.branch
             position = position_in(table.properties, sink_id) or plan.last_committed(table.metadata, sink_id, branch)
-            is_own = position is not None or (memory is not None and memory.uuid == str(table.metadata.table_uuid))
             plan.check_layout(table.metadata, self._target.partitioning, position)
             plan.check_branch(table.metadata, branch)
             self._check_location(table)
         properties = self._target.housekeeping.new_table() if table is None else table.properties
         reader = MetadataReader(self._s3, properties, self._partitioner.columns)
-        first = reader.read(batch.objects[0])
-        batch = plan.shortened(batch, len(first.columns.leaves))
-        with pool(READERS, "s3sink-footers") as readers:
-            footers = [first, *readers.map(reader.read, batch.objects[1:])]
+        read = read_batch(reader.find if may_lack else reader.read, batch)
+        if read.missing:
+            _log_missing(self._target.name, self._s3.bucket, read.missing)
+        return read
+
+    def _prepare(self, table: Table | None, memory: Memory | None, objects: _Found) -> _Prepared:
+        """Checks that the table can have the objects."""
+        footers, is_own = objects.footers, False
+        if table is not None:
+            sink_id, branch = self._target.ledger.sink_id, self._target.branch
+            is_own = plan.continued_from(table.metadata, memory, sink_id, branch) is not None
         metadata = None if table is None else table.metadata
         dropped = () if metadata is None else plan.dropped_columns(metadata)
         ids = LedgerFieldIds(self._s3, self._root).all(self._target.topic) if has_names_alone(footers) else None
@@ -207,7 +277,8 @@ class Registration:
         partitions = [self._partitioner.partition(each, found, paths) for each in footers]
         _log_without(self._target.name, footers, partitions)
         added = tuple(each.name for each in found.fields if each.field_id not in known)
-        return _Prepared(batch, footers, rows, found, added, partitions, spec_change(metadata, found, partitions))
+        specs = spec_change(metadata, found, partitions)
+        return _Prepared(objects, footers, rows, found, added, partitions, specs)
 
     def _check_location(self, table: Table) -> None:
         """The table is neither among the objects nor in the folder of the ledger, which may be in another bucket."""
@@ -223,11 +294,12 @@ class Registration:
 
     def _change(self, prepared: _Prepared, table: Table) -> TableChange:
         ledger, files, keeps = self._target.ledger, DataFiles(prepared.schema), self._target.housekeeping
+        found, skipped = prepared.found, prepared.found.skipped
         return TableChange(
             sink_id=ledger.sink_id,
             ledger=ledger.identity,
-            generation=generation_of(prepared.batch.record, ledger.resets),
-            record=prepared.batch.record,
+            generation=generation_of(found.record, ledger.resets),
+            record=found.record,
             schema=prepared.schema,
             files=[
                 files.file(footer, spec_id, [each.value for each in partition.values])
@@ -235,18 +307,23 @@ class Registration:
                     prepared.footers, prepared.specs.of, prepared.partitions, strict=True
                 )
             ],
-            summary={f"s3sink.{ledger.sink_id}.offsets": json.dumps(_ends(prepared.batch.objects))},
+            summary={f"s3sink.{ledger.sink_id}.offsets": json.dumps(_ends(found.objects))},
             branch=self._target.branch,
             specs=prepared.specs.added,
             default_spec=prepared.specs.default,
             partitioning=self._target.partitioning,
             expired=keeps.expired(table.metadata, ledger.sink_id, self._target.clock(), self._target.branch),
-            properties={**keeps.changed(table.properties), **prepared.rows.properties},
+            properties={
+                **keeps.changed(table.properties),
+                **prepared.rows.properties,
+                **skipped.changed(table.properties, ledger.sink_id),
+            },
             same_columns=prepared.rows.by_name or bool(prepared.rows.properties),
+            skipped=skipped.total,
         )
 
     def _failed(self, error: CommitRejected | CommitUnknown, failed: int) -> None:
-        name = self._target.name
+        name, self._checked = self._target.name, (0, "")
         if failed >= ATTEMPTS:
             raise TransientError(
                 f"table {name}: {failed} commits in a row had no known effect. The last one: {error}. Register again: "
@@ -281,7 +358,7 @@ class Registration:
         return replace(outcome, position=position)
 
     def _added(self, outcome: RegistrationOutcome, prepared: _Prepared, *, created: bool) -> RegistrationOutcome:
-        objects = prepared.batch.objects
+        objects = prepared.found.objects
         return replace(
             outcome,
             objects=outcome.objects + len(objects),
@@ -291,12 +368,20 @@ class Registration:
             created=outcome.created or created,
             columns=(*outcome.columns, *prepared.added),
             without_partition=Counter(outcome.without_partition) + _without(prepared.partitions),
+            skipped=outcome.skipped + prepared.found.missing,
         )
 
 
 def _is_large(prepared: _Prepared) -> bool:
-    statistics = sum(len(each.columns.leaves) for each in prepared.footers)
-    return len(prepared.footers) >= LARGE or statistics >= LARGE_STATISTICS
+    footers = prepared.found.footers
+    return len(footers) >= LARGE or sum(len(each.columns.leaves) for each in footers) >= LARGE_STATISTICS
+
+
+def _log_missing(table: str, bucket: str, missing: Sequence[ClosedObject]) -> None:
+    text = (
+        "table %s: %d objects do not exist and are not in the table (spec.tables[].onMissing: Skip), such as s3://%s/%s"
+    )
+    _log.warning(text, table, len(missing), bucket, missing[0].key)
 
 
 def _log_without(table: str, footers: Sequence[ObjectFooter], partitions: Sequence[ObjectPartition]) -> None:
@@ -324,6 +409,7 @@ def _memory(table: Table, position: TablePosition, accepted: tuple[int, int], br
         accepted=accepted[0],
         accepted_head=accepted[1],
         branch=branch,
+        skipped=position.skipped,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from sink_job.api.enums import OnMissing
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.sections.tables_section import TableSpec
 from sink_job.api.spec import Sink
@@ -75,6 +76,7 @@ class SinkTables:
             partitioning=found[0].partitioning,
             branch=found[0].branch,
             housekeeping=Housekeeping(found[0].history, found[0].keep_objects),
+            skips_missing=found[0].on_missing is OnMissing.SKIP,
         )
 
     def catalog(self, spec: TableSpec) -> AnyCatalog:

@@ -159,7 +159,7 @@ class MemoryS3:
 
     def _stored(self, key: str) -> _Stored:
         if key not in self.objects:
-            raise NotFound(key, key)
+            raise NotFound(key, key, "NoSuchKey")
         return self.objects[key]
 
     # -- uploads -----------------------------------------------------------------------------------------------------

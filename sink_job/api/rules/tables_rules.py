@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from sink_job.api.aws_types import EncryptionType
-from sink_job.api.enums import CatalogType, OutputFormat, TablePartitioning, TimestampExtractor
+from sink_job.api.enums import CatalogType, OnMissing, OutputFormat, TablePartitioning, TimestampExtractor
 from sink_job.api.field_errors import FieldError, Path
 from sink_job.api.field_types import is_loopback
 
@@ -71,6 +71,7 @@ def _of_iceberg(table: TableSpec, here: Path) -> Iterator[FieldError]:
     for name, is_set in (
         ("partitioning", table.partitioning is not TablePartitioning.PATH),
         ("branch", table.branch != "main"),
+        ("onMissing", table.on_missing is not OnMissing.STOP),
     ):
         if is_set:
             message = f"has no effect with the type {table.catalog.type}: remove it"

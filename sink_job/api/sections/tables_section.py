@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import StrictBool
 
 from sink_job.api.base_model import SpecModel, description
-from sink_job.api.enums import CatalogType, TablePartitioning
+from sink_job.api.enums import CatalogType, OnMissing, TablePartitioning
 from sink_job.api.field_types import Region, TextValidator
 from sink_job.api.sections.aws_access import AssumeRoleSpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
@@ -124,3 +124,7 @@ class TableSpec(SpecModel):
     snapshots or drop the table with PURGE. PyIceberg does not respect it. With false they delete objects that the
     table does not refer to any more, for example after a compaction, and the ledger then names objects that do not
     exist."""
+    on_missing: OnMissing = OnMissing.STOP
+    """What happens when a published object does not exist any more before it is in the table, for example because a
+    reader has moved it. Stop: nothing is added, and TableNotRegistered is reported with its key. Skip: it is left out,
+    and counted in status.tables[].skippedObjects. Only for tables of Iceberg."""

@@ -72,6 +72,11 @@ def show(name: str, audit: TableAudit, *, has_envelope: bool) -> None:
             end="",
         )
         print(_of_others(audit, has_envelope=has_envelope))
+    if audit.skipped:
+        print(
+            f"  note: {audit.skipped:,} objects did not exist when the table was registered, and are not in it "
+            "(onMissing: Skip)"
+        )
     for note in audit.notes:
         print(f"  note: {note}")
     for each in audit.findings[:MAX_SHOWN]:
@@ -98,6 +103,7 @@ def _document(name: str, audit: TableAudit) -> dict[str, Any]:
         "records": audit.records,
         "waiting": audit.waiting,
         "others": audit.others,
+        "skipped": audit.skipped,
         "moved": audit.moved,
         "proven": audit.proven,
         "notes": list(audit.notes),

@@ -22,7 +22,7 @@ def as_text(outcome: RegistrationOutcome, *, dry_run: bool) -> str:
     """A line for people."""
     if not outcome.objects:
         at = "it does not exist" if outcome.position is None else f"it has all objects up to {outcome.position}"
-        return f"{outcome.table}: nothing to add; {at}"
+        return f"{outcome.table}: nothing to add; {at}{_skipped(outcome)}"
     does = "would add" if dry_run else "added"
     new = " (new table)" if outcome.created else ""
     partitions = f"{outcome.partitions:,} partitions of " if outcome.partitions else ""
@@ -31,10 +31,19 @@ def as_text(outcome: RegistrationOutcome, *, dry_run: bool) -> str:
         f"{outcome.records:,} records and {outcome.bytes:,} bytes"
     )
     if dry_run:
-        return f"{text} in the first commit{_without_partition(outcome)}"
+        return f"{text} in the first commit{_skipped(outcome)}{_without_partition(outcome)}"
     unit = "requests" if outcome.partitions else "commits"
     commits = f"in {outcome.commits:,} {unit}; it has all objects up to {outcome.position}"
-    return f"{text} {commits}{_without_partition(outcome)}"
+    return f"{text} {commits}{_skipped(outcome)}{_without_partition(outcome)}"
+
+
+def _skipped(outcome: RegistrationOutcome) -> str:
+    """What a table lacks, and what of it was found by this registration."""
+    position = outcome.position
+    total = outcome.skipped if position is None or position.skipped is None else position.skipped.objects
+    if not total:
+        return ""
+    return f"; it lacks {total:,} objects that do not exist, {outcome.skipped:,} of them found now"
 
 
 def _without_partition(outcome: RegistrationOutcome) -> str:
@@ -55,6 +64,7 @@ def _document(outcome: RegistrationOutcome, error: SinkError | None) -> dict[str
         "newColumns": list(outcome.columns),
         "withoutPartition": dict(outcome.without_partition),
         "partitions": outcome.partitions,
+        "skipped": outcome.skipped,
         "position": None if position is None else {"generation": position.generation, "record": position.record},
         "error": None if error is None else {"reason": reason_of(error), "message": failure_message(error)},
     }

@@ -16,7 +16,7 @@ from sink_job.ledger.state import ClosedObject
 from sink_job.ledger.stored_object import compare_stored
 from sink_job.s3 import NotFound, PreconditionFailed, S3Client
 from sink_job.tables.avro_objects.avro_columns import avro_columns
-from sink_job.tables.files import ObjectFooter, object_url
+from sink_job.tables.files import ObjectFooter, ObjectGone, gone, object_url
 from sink_job.tables.parquet_schema import ObjectColumns
 from sink_job.verify.avro_blocks import AvroBlockReader, AvroHeader
 from sink_job.verify.object_reader import ObjectUnreadable
@@ -38,9 +38,9 @@ class AvroHeaderReader:
         self._known: dict[bytes, ObjectColumns] = {}
 
     def read(self, o: ClosedObject) -> ObjectFooter:
-        """What the table gets of `o`; its columns are known by name alone. Raises TableNotRegistered if the object does
-        not exist or is not as the ledger says, TableIncompatible for columns that no table can have, and the errors of
-        the store."""
+        """What the table gets of `o`; its columns are known by name alone. Raises ObjectGone if the object does not
+        exist, TableNotRegistered if it is not as the ledger says, TableIncompatible for columns that no table can have,
+        and the errors of the store."""
         url = object_url(self._s3.bucket, o.key)
         header = self._header(o, url)
         text = header.schema or b""
@@ -65,7 +65,7 @@ class AvroHeaderReader:
     def _header(self, o: ClosedObject, url: str) -> AvroHeader:
         stored = self._s3.head(o.key)
         if stored is None:
-            raise _missing(url)
+            raise ObjectGone(gone(url))
         if (difference := compare_stored(o, stored, size_suffices=True)) is not None:
             raise _differs(url, difference)
         try:
@@ -73,7 +73,7 @@ class AvroHeaderReader:
         except ObjectUnreadable as error:
             raise _differs(url, str(error)) from None
         except (NotFound, PreconditionFailed):
-            raise _missing(url) from None
+            raise TableNotRegistered(f"{url} was replaced or removed while it was read: register again") from None
         if header.sync != sync_marker(o.key):
             raise _differs(url, "its sync marker is that of another object")
         return header
@@ -102,13 +102,6 @@ class _Beginning:
             self._data += found
         found, self._at = self._data[self._at : end], end
         return found
-
-
-def _missing(url: str) -> TableNotRegistered:
-    return TableNotRegistered(
-        f"{url} does not exist any more, or was replaced while it was read, and is not in the table yet. Restore it "
-        "(s3sink repair), then register again"
-    )
 
 
 def _differs(url: str, difference: str) -> TableNotRegistered:

@@ -8,7 +8,7 @@ from sink_job.api.errors import TableNotRegistered
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import S3Client
 from sink_job.tables.avro_objects.header_reader import AvroHeaderReader, is_avro
-from sink_job.tables.files import Bounded, FooterReader, ObjectFooter
+from sink_job.tables.files import Bounded, FooterReader, ObjectFooter, ObjectGone
 from sink_job.verify.parquet_footers import is_parquet
 
 
@@ -19,6 +19,13 @@ class MetadataReader:
         self._s3 = s3
         self._footers = FooterReader(s3, properties, bounded)
         self._headers = AvroHeaderReader(s3)
+
+    def find(self, o: ClosedObject) -> ObjectFooter | None:
+        """As `read`; None if the object does not exist."""
+        try:
+            return self.read(o)
+        except ObjectGone:
+            return None
 
     def read(self, o: ClosedObject) -> ObjectFooter:
         """Raises TableNotRegistered for an object of another format, and as `FooterReader.read`."""

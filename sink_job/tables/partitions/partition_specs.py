@@ -51,12 +51,14 @@ def check_default_spec(table: TableMetadata, partitioning: TablePartitioning) ->
 
 
 def spec_change(table: TableMetadata | None, schema: Schema, partitions: Sequence[ObjectPartition]) -> SpecChange:
-    """The specs for `partitions`, at least one. `schema`: the columns of the table after the commit; `table`: None if
+    """The specs for `partitions`. `schema`: the columns of the table after the commit; `table`: None if
     it does not exist yet.
 
     The default spec stays if an object has it and no spec is added. Otherwise it is that of the newest object, or the
     last one that is added: of commits at the same time that add specs, the catalog accepts one.
     """
+    if table is not None and not partitions:
+        return SpecChange((), table.default_spec_id, ())
     known = {} if table is None else {_key_of(each): each for each in reversed(table.partition_specs)}
     by_key = {_key(each): each for each in partitions}
     ordered = [key for key in by_key if key not in known]

@@ -54,7 +54,7 @@ def test_partitions_are_of_every_output_format(output: str, catalog: dict[str, o
     assert accepted({"spec.format": formats}, tables(catalog)).spec.tables[0].catalog.type == catalog["type"]
 
 
-@pytest.mark.parametrize("field", [{"branch": "audit"}, {"partitioning": "None"}])
+@pytest.mark.parametrize("field", [{"branch": "audit"}, {"partitioning": "None"}, {"onMissing": "Skip"}])
 def test_tables_of_hives_kind_have_neither_branches_nor_specs(field: dict[str, object]) -> None:
     table = {"catalog": HIVE, "name": "lake.{topic}", **field}
     (error,) = spec_errors(PARQUET, {HERE: [table]})
