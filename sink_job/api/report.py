@@ -157,6 +157,9 @@ class TableReport(ReportModel):
     registered_at: Annotated[Moment | None, Field(description="Time of the last commit of this driver.")] = None
     reason: Annotated[str | None, Field(max_length=64, description="Why nothing is added; none: no error.")] = None
     message: Annotated[str | None, Field(max_length=MAX_TABLE_MESSAGE)] = None
+    skipped_objects: Annotated[
+        Count, Field(description="Objects that did not exist and were left out (onMissing: Skip).")
+    ] = 0
 
 
 class TableSums(ReportModel):
@@ -168,6 +171,7 @@ class TableSums(ReportModel):
     lag_ms: Annotated[Figure, Field(description="Longest time since when a table lacks objects.")] = 0
     objects: Annotated[Count, Field(description="Objects that this driver has added.")] = 0
     commits: Count = 0
+    skipped_objects: Annotated[Count, Field(description="Objects that did not exist and were left out.")] = 0
 
 
 class Totals(ReportModel):

@@ -52,13 +52,15 @@ class PartitionStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 class TableLine(msgspec.Struct, frozen=True, rename="camel"):
     """A table of a running job. `record`: the record of the ledger up to which it has all objects. `missing`: published
-    objects that it lacks, `behind`: since when, in ms. `error`: why nothing is added."""
+    objects that it lacks, `behind`: since when, in ms. `error`: why nothing is added. `skipped`: objects that did not
+    exist and were left out."""
 
     table: str
     record: int | None
     missing: int
     behind: int
     error: str | None
+    skipped: int = 0
 
 
 class StatusSummary(msgspec.Struct, frozen=True, rename="camel"):
@@ -167,7 +169,7 @@ def of_report(report: Report) -> StatusSummary:
 
 def _table_line(report: TableReport) -> TableLine:
     error = None if report.reason is None else f"{report.reason}: {report.message}"
-    return TableLine(report.table, report.record, report.lag_objects, report.lag_ms, error)
+    return TableLine(report.table, report.record, report.lag_objects, report.lag_ms, error, report.skipped_objects)
 
 
 def settled(read: Callable[[], StatusSummary]) -> StatusSummary:
@@ -222,7 +224,8 @@ def as_table(status: StatusSummary) -> str:
 def _table_text(table: TableLine) -> str:
     lag = f"lacks {table.missing:,} objects for {duration(table.behind)}" if table.missing else "has all objects"
     at = "" if table.record is None else f", up to record {table.record:,}"
-    return f"table {table.table}: {lag}{at}{'' if table.error is None else f'; {table.error}'}"
+    skipped = f", {table.skipped:,} objects did not exist and were left out" if table.skipped else ""
+    return f"table {table.table}: {lag}{at}{skipped}{'' if table.error is None else f'; {table.error}'}"
 
 
 def _headline(status: StatusSummary) -> str:

@@ -184,6 +184,8 @@ def _tables(sums: TableSums) -> Iterator[Metric]:
     yield _gauge("tables_failing", "Tables to which nothing can be added", sums.failing)
     yield _gauge("table_lag_objects", "Published objects that are not in a table yet", sums.lag_objects)
     yield _gauge("table_lag_seconds", "Longest time since when a table lacks objects", sums.lag_ms / 1000)
+    about = "Objects that did not exist and were left out of tables"
+    yield _gauge("table_skipped_objects", about, sums.skipped_objects)
     about = "Objects that this driver has added to tables"
     yield CounterMetricFamily(f"{PREFIX}table_objects", about, value=sums.objects)
     yield CounterMetricFamily(f"{PREFIX}table_commits", "Commits of this driver to tables", value=sums.commits)

@@ -243,12 +243,14 @@ class Registrar:
         if memory is None:
             return 0
         lag.position = TablePosition(memory.ledger, memory.generation, memory.record, memory.snapshot)
+        lag.skipped = 0 if memory.skipped is None else memory.skipped.objects
         return memory.record
 
     def _succeeded(self, lag: TableLag, outcome: RegistrationOutcome) -> None:
         if lag.reason is not None:
             _log.info("table %s: registered again", lag.table)
         lag.added(outcome.position, outcome.objects, outcome.commits, self._clock())
+        lag.skipped = outcome.lacking
         if outcome.objects:
             _log.info("table %s: added %d objects with %d records", lag.table, outcome.objects, outcome.records)
 

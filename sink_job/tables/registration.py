@@ -79,6 +79,12 @@ class RegistrationOutcome:
     partitions: int = 0
     skipped: int = 0
 
+    @property
+    def lacking(self) -> int:
+        """The number of all objects that were left out, as far as it is known."""
+        position = self.position
+        return self.skipped if position is None or position.skipped is None else position.skipped.objects
+
 
 @dataclass(frozen=True)
 class TopicTable:

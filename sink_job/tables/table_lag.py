@@ -17,7 +17,8 @@ class TableLag:
 
     `counted` is the number of objects of the topic that the driver had published when the ledger was read last, None
     before, `waiting` the number of objects of that reading that are not in the table, `since` the time since when
-    objects are missing. `objects`, `commits` and `registered_at` are of this driver.
+    objects are missing. `objects`, `commits` and `registered_at` are of this driver. `skipped`: the number of objects
+    that did not exist and were left out.
     """
 
     table: str
@@ -31,6 +32,7 @@ class TableLag:
     objects: int = 0
     commits: int = 0
     registered_at: int | None = None
+    skipped: int = 0
 
     def missing(self, published: int) -> int:
         """The number of published objects that are not in the table."""
@@ -80,6 +82,7 @@ class TableLag:
             lag_ms=0 if self.since is None else max(0, now - self.since),
             objects=self.objects,
             commits=self.commits,
+            skipped_objects=self.skipped,
             registered_at=self.registered_at,
             reason=self.reason,
             message=self.message,
@@ -100,6 +103,7 @@ def sums(reports: list[TableReport]) -> TableSums:
         lag_ms=max((each.lag_ms for each in reports), default=0),
         objects=sum(each.objects for each in reports),
         commits=sum(each.commits for each in reports),
+        skipped_objects=sum(each.skipped_objects for each in reports),
     )
 
 

@@ -34,15 +34,20 @@ class RegisteredSink:
         monkeypatch.setattr(sink_job.s3, "connect", lambda settings: fixture.s3)
         self.describe("lake.{topic}")
 
-    def describe(self, *names: str) -> None:
+    def describe(self, *names: str, **fields: object) -> None:
+        """Writes the manifest; `fields` are those of each table."""
         catalog = {"type": "Sql", "uri": f"sqlite:///{self.folder}/catalog.db", "warehouse": "s3://lake/tables"}
         spec = {
             "format": {**FORMAT, "output": self.output.value},
-            "tables": [{"catalog": catalog, "name": name} for name in names],
+            "tables": [{"catalog": catalog, "name": name, **fields} for name in names],
         }
         text = manifest("archive", "http://127.0.0.1:9", flush_size=10, spec=spec)
         self.path.write_text(text)
         self.fixture.sink = load_sink(text)
+
+    def objects(self) -> list[str]:
+        """The keys of all objects of the sink, sorted."""
+        return sorted(key for key in self.fixture.s3.objects if "/_s3sink/" not in key)
 
     def write(self, records: int) -> None:
         self.fixture.run(replace(parquet_log(records), output=self.output))

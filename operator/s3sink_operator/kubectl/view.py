@@ -156,9 +156,7 @@ def _sections(sink: Json, now: int, shown: Sequence[PartitionProgress] | None) -
         for each in (progress.most_lagging or () if shown is None else shown)
     ]
     yield _section(["TOPIC", "PARTITION", "COMMITTED", "NEXT", "END", "LAG", "BEHIND"], partitions)
-    yield _section(
-        ["TABLE", "TOPIC", "COMMITTED", "MISSING", "BEHIND", "ERROR"], [_table(t, now) for t in status.tables or ()]
-    )
+    yield _tables(status.tables or (), now)
     attempts = [
         [
             str(each.number or NONE),
@@ -173,13 +171,21 @@ def _sections(sink: Json, now: int, shown: Sequence[PartitionProgress] | None) -
     yield _section(["ATTEMPT", "STARTED", "ENDED", "REASON", "EXIT", "MESSAGE"], attempts)
 
 
-def _table(table: TableStatus, now: int) -> list[str]:
+def _tables(tables: Sequence[TableStatus], now: int) -> str:
+    """The tables, with the objects that were left out if there are any."""
+    skips = any(each.skipped_objects for each in tables)
+    head = ["TABLE", "TOPIC", "COMMITTED", "MISSING", "BEHIND", *(["SKIPPED"] if skips else []), "ERROR"]
+    return _section(head, [_table(each, now, skips=skips) for each in tables])
+
+
+def _table(table: TableStatus, now: int, *, skips: bool) -> list[str]:
     return [
         table.name,
         table.topic or NONE,
         NONE if table.last_commit_time is None else f"{format_since(table.last_commit_time, now)} ago",
         format_count(table.lag_objects),
         NONE if not table.lag_seconds else format_duration(table.lag_seconds),
+        *([format_count(table.skipped_objects)] if skips else []),
         NONE if table.error is None else table.error.reason or NONE,
     ]
 

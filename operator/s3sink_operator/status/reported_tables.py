@@ -25,4 +25,5 @@ def _table(report: TableReport) -> TableStatus:
         lag_seconds=max(0, report.lag_ms) // 1000,
         last_commit_time=report.registered_at,
         error=None if report.reason is None else TableError(reason=report.reason, message=report.message),
+        skipped_objects=report.skipped_objects,
     )

@@ -284,6 +284,8 @@ class TableStatus(StatusModel):
     """Time of the last commit of the driver."""
     error: TableError | None = None
     """Why nothing is added."""
+    skipped_objects: int | None = None
+    """Number of objects that did not exist and were left out of the table (onMissing: Skip)."""
 
 
 class RolloutStatus(StatusModel):

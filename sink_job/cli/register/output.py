@@ -39,11 +39,9 @@ def as_text(outcome: RegistrationOutcome, *, dry_run: bool) -> str:
 
 def _skipped(outcome: RegistrationOutcome) -> str:
     """What a table lacks, and what of it was found by this registration."""
-    position = outcome.position
-    total = outcome.skipped if position is None or position.skipped is None else position.skipped.objects
-    if not total:
+    if not outcome.lacking:
         return ""
-    return f"; it lacks {total:,} objects that do not exist, {outcome.skipped:,} of them found now"
+    return f"; {outcome.lacking:,} objects did not exist and are not in it, {outcome.skipped:,} of them in this run"
 
 
 def _without_partition(outcome: RegistrationOutcome) -> str:

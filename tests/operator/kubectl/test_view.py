@@ -48,6 +48,20 @@ def test_what_a_table_lacks_is_shown_with_the_reason() -> None:
     assert re.search(r"lake\.flights +flights +- +3 +1m1s +TableReplaced", text)
 
 
+def test_a_sink_shows_the_objects_that_tables_were_registered_without() -> None:
+    cluster = running()
+    tables = [
+        TableReport(table="lake.a", topic="a", skipped_objects=12),
+        TableReport(table="lake.b", topic="b"),
+    ]
+    cluster.report = report(now=cluster.now, tables=tables, table_sums=TableSums(tables=2))
+    cluster.converge()
+    text = view.detail(cluster.sink, cluster.now)
+    assert re.search(r"TABLE +TOPIC +COMMITTED +MISSING +BEHIND +SKIPPED +ERROR", text)
+    assert re.search(r"lake\.a +a +- +0 +- +12 +-", text)
+    assert re.search(r"lake\.b +b +- +0 +- +0 +-", text)
+
+
 def test_a_failed_sink_shows_the_failure_and_the_next_attempt() -> None:
     cluster = running()
     cluster.fail(BucketNotFound("there is no bucket archive"))

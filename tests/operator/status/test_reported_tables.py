@@ -7,12 +7,12 @@ from sink_job.api.report import TableReport
 
 
 def test_a_table_has_position_lag_and_the_time_of_the_last_commit() -> None:
-    report = TableReport(table="lake.log", topic="log", generation=2, record=40, registered_at=1_000)
+    report = TableReport(table="lake.log", topic="log", generation=2, record=40, registered_at=1_000, skipped_objects=3)
     found = (tables([report]) or [])[0]
     assert (found.name, found.topic, found.lag_objects, found.lag_seconds) == ("lake.log", "log", 0, 0)
     assert found.position is not None
     assert (found.position.generation, found.position.record, found.last_commit_time) == (2, 40, 1_000)
-    assert found.error is None
+    assert (found.error, found.skipped_objects) == (None, 3)
 
 
 def test_a_table_without_a_position_has_its_error() -> None:

@@ -215,7 +215,7 @@ def test_the_status_of_a_report_shows_what_tables_lack_and_why() -> None:
         TableReport(
             table="lake.a", record=4_000, lag_objects=3, lag_ms=61_000, reason="TableReplaced", message="another UUID"
         ),
-        TableReport(table="lake.b", record=5_000),
+        TableReport(table="lake.b", record=5_000, skipped_objects=1_200),
     ]
     report = Report(
         sink_id="default.flights",
@@ -230,7 +230,7 @@ def test_the_status_of_a_report_shows_what_tables_lack_and_why() -> None:
     lines = status_output.as_table(found).splitlines()
     assert lines[2:] == [
         "table lake.a: lacks 3 objects for 1 min 1 s, up to record 4,000; TableReplaced: another UUID",
-        "table lake.b: has all objects, up to record 5,000",
+        "table lake.b: has all objects, up to record 5,000, 1,200 objects did not exist and were left out",
     ]
     assert json.loads(status_output.as_json(found))["tables"][1]["missing"] == 0
 

@@ -34,7 +34,9 @@ def make_report() -> MakeReport:
                 PartitionReport(topic="flights", partition=1, committed=50, next=50),
             ],
             "totals": Totals(records=1_500, bytes=12_300_000, objects=4, parts=9, uploaded_bytes=11_000_000),
-            "table_sums": TableSums(tables=3, failing=1, lag_objects=7, lag_ms=61_500, objects=40, commits=5),
+            "table_sums": TableSums(
+                tables=3, failing=1, lag_objects=7, lag_ms=61_500, objects=40, commits=5, skipped_objects=6
+            ),
             "last_publish": NOW - 3_000,
             "rounds": Timing(count=9, total_ms=4_500),
             "publishes": Timing(count=9, total_ms=900),

@@ -63,6 +63,7 @@ def labels(**given: str) -> frozenset[tuple[str, str]]:
         ("tables_failing", labels(), 1),
         ("table_lag_objects", labels(), 7),
         ("table_lag_seconds", labels(), 61.5),
+        ("table_skipped_objects", labels(), 6),
         ("table_objects_total", labels(), 40),
         ("table_commits_total", labels(), 5),
         ("jvm_peak_bytes", labels(), 90),

@@ -176,6 +176,35 @@ def test_an_error_of_a_table_is_reported_and_tried_again(
     assert (driver.progress.only.reason, driver.progress.only.lag_objects, driver.rows()) == (None, 0, 3)
 
 
+def test_missing_objects_are_an_error_or_are_counted(driver: RegisteringDriver) -> None:
+    driver.write(40)
+    del driver.sink.fixture.s3.objects[driver.sink.objects()[1]]
+    driver.registrar().poll()
+    assert (driver.progress.only.reason, driver.progress.only.skipped_objects) == ("TableNotRegistered", 0)
+    driver.sink.describe("lake.{topic}", onMissing="Skip")
+    driver.registrar().poll()
+    report = driver.progress.only
+    assert (report.reason, report.objects, report.lag_objects, report.skipped_objects) == (None, 3, 0, 1)
+    assert driver.progress.sums is not None
+    assert driver.progress.sums.skipped_objects == 1
+
+
+def test_an_error_of_a_later_driver_shows_the_objects_that_were_skipped_before(
+    driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver.sink.describe("lake.{topic}", onMissing="Skip")
+    driver.write(40)
+    del driver.sink.fixture.s3.objects[driver.sink.objects()[1]]
+    driver.registrar().poll()
+
+    def fails(*_: object) -> None:
+        raise TransientError("no answer")
+
+    monkeypatch.setattr(IcebergCatalog, "load", fails)
+    driver.registrar().poll()
+    assert (driver.progress.only.reason, driver.progress.only.skipped_objects) == ("TransientError", 1)
+
+
 def test_a_table_of_another_program_is_not_filled_without_a_command(driver: RegisteringDriver) -> None:
     iceberg = driver.catalog._catalog
     iceberg.create_namespace("lake")

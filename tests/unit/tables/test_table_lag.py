@@ -57,9 +57,11 @@ def test_a_report_has_position_counts_and_a_shortened_error() -> None:
     found.added(TablePosition("a", 2, 40, 7), 5, 1, 900)
     found.added(TablePosition("a", 2, 50, 8), 1, 1, 950)
     found.failed("TableReplaced", "x" * 2_000)
+    found.skipped = 4
     report = found.report(0, 1_000)
     assert (report.generation, report.record, report.objects, report.commits) == (2, 50, 6, 2)
-    assert (report.registered_at, report.reason) == (950, "TableReplaced")
+    assert (report.registered_at, report.reason, report.skipped_objects) == (950, "TableReplaced", 4)
+    assert sums([report, report]).skipped_objects == 8
     assert report.message is not None
     assert len(report.message) == MAX_TABLE_MESSAGE
 

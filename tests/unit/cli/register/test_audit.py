@@ -27,6 +27,20 @@ def test_a_registered_table_is_ok(sink: RegisteredSink, capsys: pytest.CaptureFi
     assert (table["table"], table["objects"], table["waiting"], table["findings"]) == ("lake.log", 3, 2, [])
 
 
+def test_objects_that_were_skipped_are_a_note(sink: RegisteredSink, capsys: pytest.CaptureFixture[str]) -> None:
+    sink.describe("lake.{topic}", onMissing="Skip")
+    sink.write(25)
+    del sink.fixture.s3.objects[sink.objects()[1]]
+    sink.register("--from-beginning")
+    capsys.readouterr()
+    assert sink.verify() == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("lake.log: OK; 2 objects of the sink, 15 records in all files")
+    assert "note: 1 objects did not exist when the table was registered, and are not in it (onMissing: Skip)" in shown
+    sink.verify("-o", "json")
+    assert json.loads(capsys.readouterr().out)["tables"][0]["skipped"] == 1
+
+
 def test_a_table_that_does_not_exist_is_an_error(sink: RegisteredSink, capsys: pytest.CaptureFixture[str]) -> None:
     sink.write(25)
     assert sink.verify() == 7

@@ -47,6 +47,24 @@ def test_avro_objects_are_added_and_verified(sink: RegisteredSink, capsys: pytes
     assert "5 objects" in capsys.readouterr().out
 
 
+def test_objects_that_were_left_out_are_counted_and_can_be_added_later(
+    sink: RegisteredSink, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sink.describe("lake.{topic}", onMissing="Skip")
+    sink.write(25)
+    key = sink.objects()[1]
+    gone = sink.fixture.s3.objects.pop(key)
+    assert sink.register("--from-beginning") == 0
+    assert "; 1 objects did not exist and are not in it, 1 of them in this run" in capsys.readouterr().out
+    assert sink.register("-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["tables"][0]["skipped"] == 0
+    sink.fixture.s3.objects[key] = gone
+    assert sink.register("--from-beginning") == 0
+    assert "added 1 objects of topic log with 10 records" in capsys.readouterr().out
+    assert sink.register("--from-beginning") == 0
+    assert "did not exist" not in capsys.readouterr().out
+
+
 def test_the_error_of_a_table_is_its_exit_code_and_others_are_registered(
     sink: RegisteredSink, capsys: pytest.CaptureFixture[str]
 ) -> None:
