@@ -12,8 +12,9 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Final
 from unittest.mock import patch
 
+import msgspec
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import AssertTableUUID, SetPropertiesUpdate
+from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, SetPropertiesUpdate
 
 from devtools.simulation.oracle import Violation
 from devtools.simulation.table_catalog import SimulatedCatalog
@@ -23,7 +24,9 @@ from sink_job.tables import plan, registration
 from sink_job.tables.avro_objects.table_names import TableNames
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown
 from sink_job.tables.memory import Memory
+from sink_job.tables.missing.skipped import NONE_SKIPPED, SkippedObjects
 from sink_job.tables.plan import Request
+from sink_job.tables.position import TablePosition, as_text, position_property
 from sink_job.tables.registration import Registration
 
 Patches = Sequence[AbstractContextManager[Any]]
@@ -153,6 +156,53 @@ def names_by_the_present_columns() -> Patches:
     return [patch.object(TableNames, "__init__", made)]
 
 
+def skipped_objects_forgotten() -> Patches:
+    """A commit counts the objects that it skips, and none of those before."""
+    original = plan.continued_from
+
+    def continued_from(*given: Any) -> Any:
+        found = original(*given)
+        return None if found is None else msgspec.structs.replace(found, skipped=None)
+
+    return [patch.object(plan, "continued_from", continued_from)]
+
+
+def position_without_a_snapshot() -> Patches:
+    """A commit without files sets the property alone: the head stays, and so does what delayed commits require."""
+    original = commit_module.commit
+
+    def commit(catalog: Any, table: Any, change: Any) -> Any:
+        if change.files:
+            return original(catalog, table, change)
+        head = table.metadata.current_snapshot_id
+        position = TablePosition(
+            change.ledger, change.generation, change.record, head or 0, change_sequence(table), skipped=change.skipped
+        )
+        required = (
+            AssertTableUUID(uuid=table.metadata.table_uuid),
+            AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": head}),
+        )
+        properties = {**change.properties, position_property(change.sink_id): as_text(position)}
+        catalog.commit(table, required, (SetPropertiesUpdate(updates=properties),))
+        return position
+
+    return [patch.object(registration, "commit", commit)]
+
+
+def change_sequence(table: Any) -> int:
+    """The sequence number of the head."""
+    head = table.current_snapshot()
+    return 0 if head is None else head.sequence_number or 0
+
+
+def returned_objects_by_absence() -> Patches:
+    """All objects without a file are added again, also those in the file of a compaction."""
+    return [
+        patch.object(SkippedObjects, "among", lambda self, absent: list(absent)),
+        patch.object(SkippedObjects, "without_objects", lambda self, objects: NONE_SKIPPED),
+    ]
+
+
 TABLE_MUTATIONS: Final[dict[str, Callable[[], Patches]]] = {
     each.__name__: each
     for each in (
@@ -168,6 +218,9 @@ TABLE_MUTATIONS: Final[dict[str, Callable[[], Patches]]] = {
         names_not_mapped,
         names_by_the_present_columns,
         position_after_the_present_record,
+        skipped_objects_forgotten,
+        position_without_a_snapshot,
+        returned_objects_by_absence,
     )
 }
 

@@ -1,6 +1,9 @@
 """Registrations of a table in simulated time: killed, with lost and late replies of the catalog, beside each other and
 other programs. Each object is in the table once, and none is missing, but for those of accepted rollbacks.
 
+In some runs a reader moves objects away, and some of them back. With `onMissing: Skip` the position of the table proves
+which ones it lacks.
+
 `python -m devtools.simulation.table_world --cases 10000` runs random cases.
 """
 
@@ -9,7 +12,7 @@ from __future__ import annotations
 import argparse
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, cast
 from unittest.mock import patch
 
@@ -28,8 +31,9 @@ from sink_job.s3 import NotFound, S3Client
 from sink_job.tables import registration
 from sink_job.tables.avro_objects.name_mapping import PROPERTY as NAME_MAPPING
 from sink_job.tables.avro_objects.name_mapping import NameMapping
-from sink_job.tables.files import ObjectFooter
+from sink_job.tables.files import ObjectFooter, ObjectGone
 from sink_job.tables.housekeeping import Housekeeping
+from sink_job.tables.missing.skipped import NOTHING
 from sink_job.tables.parquet_schema import ObjectColumns
 from sink_job.tables.plan import Acceptance, LedgerView, Request, last_committed
 from sink_job.tables.position import as_text, position_in, position_property
@@ -50,10 +54,12 @@ KINDS: Final = (
 """What other programs do in a run beside commits. One kind in each: two may hide one another, as docs/tables.md says of
 an expiry after a rollback. Forgotten position: it is removed, and all snapshots expire that had it; only where the
 table was there before the sink."""
+ON_MISSING: Final = (None, "Stop", "Skip", "Skip")
+"""None: no object is moved away."""
 STEPS: Final = 120
 MAX_ACTORS: Final = 3
 MAX_OBJECTS: Final = 12
-RESOLUTIONS: Final = 6
+RESOLUTIONS: Final = 20
 EXISTING: Final = 0.3
 """Share of the runs with a table that was there before the sink and gave it its field ids."""
 NAMES: Final = (("c",), ("c", "d"), ("e", "c"))
@@ -76,6 +82,7 @@ class _Files:
         self._step = step
         self.by_name = by_name
         self.objects: dict[str, bytes] = {}
+        self.gone: set[str] = set()
 
     def url_of(self, key: str) -> str:
         return f"s3://archive/{key}"
@@ -101,7 +108,12 @@ class _Footers:
     def __init__(self, s3: _Files, *given: Any) -> None:
         self._s3 = s3
 
+    def find(self, o: ClosedObject) -> ObjectFooter | None:
+        return None if o.key in self._s3.gone else self.read(o)
+
     def read(self, o: ClosedObject) -> ObjectFooter:
+        if o.key in self._s3.gone:
+            raise ObjectGone(o.key)
         fields = {
             "file_path": f"s3://archive/{o.key}",
             "record_count": 1,
@@ -135,6 +147,8 @@ class TableWorld:
         """`log` gets a line for each event."""
         self.rng = random.Random(f"{seed}/tables")
         self.kind = self.rng.choice(KINDS)
+        self._moves = random.Random(f"{seed}/moves")
+        self.on_missing = self._moves.choice(ON_MISSING)
         self._log = log
         self.scheduler = Scheduler(random.Random(f"{seed}/turns"), now=1, stay=self.rng.choice((0.3, 0.7)), tick=5)
         self.scheduler.on_step = self._events
@@ -172,12 +186,19 @@ class TableWorld:
         self._publish()
         while self.catalog.delayed and self.rng.random() < 0.8:
             self.catalog.land()
+        if self.on_missing == "Stop":
+            self.files.gone.clear()
         self._register_and_resolve()
+        if self.on_missing is not None:
+            self._register(Request(from_beginning=True))
         self._check_once()
         found = self.catalog.contents()
-        missing = [path for o in self.objects if (path := self.files.url_of(o.key)) not in found]
-        if lost := sorted(set(missing) - self.given_up):
+        missing = {path: o for o in self.objects if (path := self.files.url_of(o.key)) not in found}
+        gone = {self.files.url_of(key) for key in self.files.gone}
+        if lost := sorted({*missing} - self.given_up - gone):
             raise Violation("missing", f"the table lacks {', '.join(lost)}")
+        if not self.given_up:
+            self._check_skipped(missing.values())
 
     def _raise_failure(self) -> None:
         if self.scheduler.failure is not None:
@@ -228,6 +249,19 @@ class TableWorld:
         if self.files.by_name and self.catalog.metadata is not None and self._columns_rng.random() < 0.1:
             self.trace("another program: renames or drops a column")
             self.catalog.change_columns(self._columns_rng)
+        if self.on_missing is not None:
+            self._move()
+
+    def _move(self) -> None:
+        """A reader moves an object away, or back."""
+        if self.objects and self._moves.random() < 0.15:
+            key = self._moves.choice(self.objects).key
+            self.trace(f"{key} is moved away")
+            self.files.gone.add(key)
+        if self.files.gone and self._moves.random() < 0.1:
+            key = self._moves.choice(sorted(self.files.gone))
+            self.trace(f"{key} is moved back")
+            self.files.gone.discard(key)
 
     def _publish(self) -> None:
         if len(self.objects) >= MAX_OBJECTS:
@@ -286,10 +320,15 @@ class TableWorld:
     def _register_once(self) -> None:
         self._step("read the ledger")
         resolves = self.rng.random() < 0.5
+        begins = self.on_missing is None or self._moves.random() < 0.5
         try:
-            self._register(self.request)
+            self._register(self.request if self.exists or begins else Request(creates=True))
         except TransientError:
             return
+        except ObjectGone as error:
+            self.trace(f"stops: {error} is gone")
+            if self.on_missing != "Stop":
+                self.scheduler.fail(Violation("needless stop", f"{error} is gone"))
         except TableNotRegistered as error:
             self.trace(f"stops: {error}")
             if not self.changed:
@@ -311,6 +350,7 @@ class TableWorld:
             wait=lambda seconds: self._step("wait"),
             # all snapshots that may expire, or none
             housekeeping=Housekeeping(history=-10_000 if self._expires else 1 << 50),
+            skips_missing=self.on_missing == "Skip",
         )
         Registration(cast("S3Client", self.files), ROOT, self.catalog, target).run(
             request, limit=self.rng.choice((1, 2, 100))
@@ -322,6 +362,9 @@ class TableWorld:
         for _ in range(RESOLUTIONS):
             try:
                 self._register(request)
+            except ObjectGone as error:
+                self.trace(f"a user restores {error}")
+                self.files.gone.discard(str(error))
             except TableNotRegistered as error:
                 self.trace(f"a user resolves: {error}")
                 request = self._resolved(error)
@@ -349,6 +392,14 @@ class TableWorld:
             paths = {self.files.url_of(o.key) for o in self.objects if o.acknowledged <= position.record}
             self.given_up |= paths - set(self.catalog.contents())
         return Request(from_beginning=True, accepted=frozenset({Acceptance(error.reason)}))
+
+    def _check_skipped(self, missing: Collection[ClosedObject]) -> None:
+        metadata = self.catalog.metadata
+        position = None if metadata is None else position_in(metadata.properties, SINK_ID)
+        total = NOTHING if position is None or position.skipped is None else position.skipped
+        if position is not None and not total.are(missing):
+            keys = ", ".join(o.key for o in missing)
+            raise Violation("skipped", f"the table lacks {keys or 'nothing'}, and has skipped {total}")
 
     def _check_once(self) -> None:
         twice = [path for path, count in self.catalog.contents().items() if count > 1]

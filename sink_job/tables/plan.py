@@ -130,7 +130,7 @@ def start_after(
     if position is None:
         return _without_position(table, memory, committed, ledger, request, branch)
     _check_ledger(position, memory, ledger)
-    if committed is not None and committed.ledger == position.ledger and committed.record > position.record:
+    if committed is not None and committed.ledger == position.ledger and _is_newer(committed, position):
         raise TablePositionLower(
             f"the table has {position}, and its history has {committed}: the property "
             f"{position_property(ledger.sink_id)} has an older value. Set it to {as_text(committed)}"
@@ -146,6 +146,11 @@ def continued_from(
     is_same = memory is not None and memory.uuid == str(table.table_uuid)
     last = _last_known(memory if is_same else None, last_committed(table, sink_id, branch))
     return position_in(table.properties, sink_id) or last
+
+
+def _is_newer(committed: TablePosition, position: TablePosition) -> bool:
+    """By the sequence number, too: a commit that adds skipped objects leaves the record as it was."""
+    return (committed.record, committed.sequence) > (position.record, position.sequence)
 
 
 def next_batch(objects: Iterable[ClosedObject], after: int, end: int, limit: int = MAX_OBJECTS) -> Batch | None:

@@ -32,6 +32,7 @@ from sink_job.ledger.schemas.field_ids import SeedTable
 from sink_job.ledger.state import ClosedObject
 from sink_job.tables import plan
 from sink_job.tables.memory import Memory
+from sink_job.tables.missing.skipped import Skipped
 from sink_job.tables.plan import (
     Acceptance,
     Batch,
@@ -40,6 +41,7 @@ from sink_job.tables.plan import (
     check_branch,
     check_layout,
     check_location,
+    continued_from,
     dropped_columns,
     head_of,
     is_rolled_back,
@@ -289,6 +291,30 @@ def test_a_position_below_one_in_the_history_of_the_head_stops_whatever_is_accep
     found = table({1: None, 2: 1}, 2, at(10, 1), positions={1: at(10, 1), 2: at(20, 2)})
     with pytest.raises(TablePositionLower, match="has an older value"):
         start_after(found, None, VIEW, accepting(*Acceptance))
+
+
+def test_an_older_position_of_the_same_record_stops_too() -> None:
+    """A commit that adds skipped objects has the record of the commit before."""
+    older, newer = at(10, 1, sequence=1), at(10, 2, sequence=2)
+    parents, positions = {1: None, 2: 1}, {1: older, 2: newer}
+    with pytest.raises(TablePositionLower, match="has an older value"):
+        start_after(table(parents, 2, older, positions=positions), None, VIEW, NOTHING)
+    assert start_after(table(parents, 2, newer, positions=positions), None, VIEW, NOTHING) == 10
+
+
+@pytest.mark.parametrize("position", [None, at(80)])
+def test_a_registration_continues_with_what_was_skipped_up_to_its_position(position: TablePosition | None) -> None:
+    """Without the property, with that of the higher of memory and history."""
+    skipped = [Skipped(number, number, f"{number:032x}") for number in range(3)]
+    committed = msgspec.structs.replace(at(70), skipped=skipped[1])
+    known = msgspec.structs.replace(memory(75), skipped=skipped[2])
+    found = table({1: None}, 1, position, positions={1: committed})
+    for each, expected in ((None, skipped[1]), (known, skipped[2])):
+        result = continued_from(found, each, "sink")
+        assert result is not None
+        assert result.skipped == (expected if position is None else None)
+    other = msgspec.structs.replace(known, uuid="other")
+    assert (continued_from(found, other, "sink") or at(0)).skipped == (skipped[1] if position is None else None)
 
 
 def test_a_missing_position_continues_after_the_higher_of_memory_and_history() -> None:
