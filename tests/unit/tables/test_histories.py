@@ -16,7 +16,8 @@ from sink_job.api.enums import TablePartitioning
 from sink_job.api.errors import TableNotRegistered, TransientError
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown
 from sink_job.tables.plan import Acceptance, Request
-from tests.support.table_sink import BEGIN, NAME, TableSink
+from sink_job.tables.position import position_in
+from tests.support.table_sink import BEGIN, NAME, SINK_ID, TableSink
 
 PARTITIONERS: list[dict[str, Any]] = [
     {"type": "Default"},
@@ -29,11 +30,17 @@ FIRST_SEED = int(os.environ.get("S3SINK_SEED", "1"))
 
 
 class History:
-    """One history. `given_up` are objects that a rollback has removed and a user has accepted as removed."""
+    """One history. `given_up` are objects that a rollback has removed and a user has accepted as removed. In one of
+    three, a reader moves objects away, and back; `gone` are those that are away."""
 
     def __init__(self, sink: TableSink, seed: int) -> None:
         self.sink = sink
-        self.sink.options = {"partitioning": [TablePartitioning.PATH, TablePartitioning.NONE][seed % 2]}
+        self.moves = seed % 3 == 0
+        self.gone: dict[str, Any] = {}
+        self.sink.options = {
+            "partitioning": [TablePartitioning.PATH, TablePartitioning.NONE][seed % 2],
+            "skips_missing": self.moves,
+        }
         self.random = Random(seed)
         self.records = 0
         self.given_up: set[str] = set()
@@ -51,6 +58,8 @@ class History:
         ]
         if self.sink.catalog.load(NAME) is not None:
             choices += [self.commit_of_another, self.roll_back, self.fast_forward, self.drop_branch]
+        if self.moves and self.records:
+            choices += [self.move_away, self.move_back]
         chosen = self.random.choice(choices)
         self.steps.append(chosen.__name__)
         chosen()
@@ -69,6 +78,11 @@ class History:
         self.register()
         files = self.sink.files()
         missing = set(self.sink.objects()) - set(files)
+        if not self.given_up:
+            absent = {*self.sink.objects(), *self.gone} - set(files)
+            position = position_in(self.sink.table().properties, SINK_ID)
+            assert position is not None
+            assert (0 if position.skipped is None else position.skipped.objects) == len(absent), self.steps
         assert len(files) == len(set(files)), self.steps
         assert missing <= self.given_up, self.steps
 
@@ -84,6 +98,15 @@ class History:
             self.sink.partition_by(**self.random.choice(PARTITIONERS))
         else:
             self.sink.options["branch"] = self.random.choice(["main", "audit"])
+
+    def move_away(self) -> None:
+        key = self.random.choice(self.sink.objects() or [""])
+        if key:
+            self.gone[key] = self.sink.s3.objects.pop(key)
+
+    def move_back(self) -> None:
+        for key in self.random.sample(sorted(self.gone), self.random.randint(0, len(self.gone))):
+            self.sink.s3.objects[key] = self.gone.pop(key)
 
     def register(self) -> None:
         if not self.records:
