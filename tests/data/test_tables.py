@@ -53,6 +53,28 @@ def test_duckdb_and_pyiceberg_do_not_read_avro_objects(lake: LakeFixture) -> Non
         table.scan().to_arrow()
 
 
+def test_a_table_is_read_without_the_objects_that_a_reader_has_moved_away(lake: LakeFixture) -> None:
+    """The second registration adds a snapshot without files, the last one an object that was moved back."""
+    lake.options = {"onMissing": "Skip"}
+    s3, rows = lake.sink.s3, expected(30, lambda offset: 2)
+    lake.run(30, (2,))
+    before = lake.sink.keys()
+    key = before[1]
+    content = s3.get(key)
+    s3.delete([key])
+    assert lake.register("--from-beginning") == 0
+    assert lake.read(VALUES) == rows[:10] + rows[20:]
+    lake.run(50, (2,))
+    s3.delete(each for each in lake.sink.keys() if each not in before)
+    assert lake.register() == 0
+    assert lake.read(VALUES) == rows[:10] + rows[20:]
+    assert lake.verify_command() == 0
+    s3.put(key, content)
+    assert lake.register("--from-beginning") == 0
+    assert lake.read(VALUES) == rows
+    assert lake.verify_command() == 0
+
+
 def test_keys_with_escaped_and_unusual_characters_are_read(sink_fixture: SinkFixture) -> None:
     lake = LakeFixture(sink_fixture)
     lake.run(25)
