@@ -65,7 +65,7 @@ def test_a_table_is_read_without_the_objects_that_a_reader_has_moved_away(lake: 
     assert lake.register("--from-beginning") == 0
     assert lake.read(VALUES) == rows[:10] + rows[20:]
     lake.run(50, (2,))
-    s3.delete(each for each in lake.sink.keys() if each not in before)
+    s3.delete(sorted({*lake.sink.keys()} - {*before}))
     assert lake.register() == 0
     assert lake.read(VALUES) == rows[:10] + rows[20:]
     assert lake.verify_command() == 0

@@ -61,7 +61,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--from-beginning",
         action="store_true",
-        help="add everything that the sink has published to tables without a position",
+        help="add everything that the sink has published to tables without a position, and skipped objects that exist "
+        "again to the others",
     )
     parser.add_argument(
         "--accept",
