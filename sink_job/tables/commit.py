@@ -53,8 +53,9 @@ class TableChange:
     commit adds, and `default_spec` is the id of the default spec after it. `partitioning` is that of the objects.
     `expired` are ids of snapshots that are removed from the metadata, and `properties` are set. `same_columns`: the
     commit requires the columns that were loaded also if it changes none: files have them by name. `skipped` are the
-    objects up to `record` that the table lacks. Without files the commit adds an empty snapshot: it moves the head,
-    too, so of any number of commits at most one takes effect for a position."""
+    objects up to `record` that the table lacks, and `claim` is the attempt of the newest claim up to it. Without files
+    the commit adds an empty snapshot: it moves the head, too, so of any number of commits at most one takes effect for
+    a position."""
 
     sink_id: str
     ledger: str
@@ -71,6 +72,7 @@ class TableChange:
     properties: Mapping[str, str] = field(default_factory=dict)
     same_columns: bool = False
     skipped: Skipped = NOTHING
+    claim: str = ""
 
 
 class _OneMetadata(Transaction):
@@ -127,6 +129,7 @@ def commit(catalog: TableCatalog, table: Table, change: TableChange) -> TablePos
         change.branch,
         change.partitioning,
         change.skipped if change.skipped.objects else None,
+        change.claim,
     )
     producer.snapshot_properties = {**change.summary, position_property(change.sink_id): as_text(position)}
     for file in change.files:

@@ -151,6 +151,7 @@ def _view(ledger: Ledger, state: LedgerState, sink_id: str) -> LedgerView:
         copied_from=max((claim.number for claim in resets if _copies_again(claim)), default=0),
         layouts={number: layouts[text] for number, text in texts.items()},
         enveloped=frozenset(number for number, text in texts.items() if parsed[text].format.envelope),
+        claims={**dict.fromkeys(state.claims, ""), **{claim.number: claim.attempt for claim in claims}},
     )
 
 

@@ -36,6 +36,7 @@ class Memory(msgspec.Struct, frozen=True):
     format: int = FORMAT
     branch: str = MAIN_BRANCH
     skipped: Skipped | None = None
+    claim: str = ""
 
 
 class StoredMemory:

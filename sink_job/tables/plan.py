@@ -62,7 +62,8 @@ class LedgerView:
     newest record when it was read, `resets` are the records of the offset resets, ascending. `copied_from`: that of the
     last one into a directory of its own, 0 without one. Objects that were acknowledged before have records that are
     copied again. `layouts` are those of the paths of objects, by the number of the claim with their settings;
-    `enveloped` are the claims with `format.envelope`.
+    `enveloped` are the claims with `format.envelope`. `claims` are the attempts of all claims by their numbers, empty
+    for one that was deleted.
     """
 
     sink_id: str
@@ -72,6 +73,16 @@ class LedgerView:
     copied_from: int = 0
     layouts: Mapping[int, PathLayout] = field(default_factory=dict)
     enveloped: frozenset[int] = frozenset()
+    claims: Mapping[int, str] = field(default_factory=dict)
+
+    def claim_of(self, record: int) -> str:
+        """The attempt of the newest claim up to `record`; empty if it is not known. A ledger that was restored to an
+        older state and has grown since has another one: its next record is a claim."""
+        return self.claims[max(found)] if (found := [each for each in self.claims if each <= record]) else ""
+
+    def is_restored(self, record: int, claim: str) -> bool:
+        """Whether `record` is not the one that the ledger had when `claim` was the attempt of its claim."""
+        return record <= self.number and "" not in (claim, known := self.claim_of(record)) and claim != known
 
 
 @dataclass(frozen=True)
@@ -309,7 +320,13 @@ def _remembered(memory: Memory | None) -> TablePosition | None:
     if memory is None:
         return None
     return TablePosition(
-        memory.ledger, memory.generation, memory.record, memory.snapshot, branch=memory.branch, skipped=memory.skipped
+        memory.ledger,
+        memory.generation,
+        memory.record,
+        memory.snapshot,
+        branch=memory.branch,
+        skipped=memory.skipped,
+        claim=memory.claim,
     )
 
 
@@ -321,6 +338,12 @@ def _check_ledger(position: TablePosition, memory: Memory | None, ledger: Ledger
     is_confirmed = memory is not None and memory.ledger == position.ledger and memory.record >= position.record
     if position.record > ledger.number and not is_confirmed:
         raise beyond(position.record, ledger)
+    if ledger.is_restored(position.record, position.claim):
+        raise TableNotRegistered(
+            f"the table has {position}, and this record of the ledger is another one now: the ledger was restored to "
+            "an older state, and has grown since. The table has objects that it does not know, and lacks others. Use "
+            "another name in spec.tables"
+        )
     if position.record < ledger.copied_from:
         raise TableNotRegistered(
             f"record {ledger.copied_from:,} of the ledger is an offset reset into a directory of its own, and the "

@@ -26,7 +26,8 @@ class TablePosition(msgspec.Struct, frozen=True, omit_defaults=True):
     """Every object that the ledger has acknowledged up to `record` is in the table, or is one of `skipped`.
 
     `ledger` identifies the ledger (`LedgerView.identity`), `generation` is that of `record`. `snapshot` is the snapshot
-    that was committed with this position.
+    that was committed with this position. `claim` is the attempt of the newest claim up to `record`: it identifies the
+    record (`LedgerView.claim_of`).
     """
 
     ledger: str
@@ -37,6 +38,7 @@ class TablePosition(msgspec.Struct, frozen=True, omit_defaults=True):
     branch: str = MAIN_BRANCH
     partitioning: TablePartitioning = TablePartitioning.NONE
     skipped: Skipped | None = None
+    claim: str = ""
 
     def __str__(self) -> str:
         return f"record {self.record:,} of generation {self.generation}"

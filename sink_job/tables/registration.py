@@ -326,6 +326,7 @@ class Registration:
             },
             same_columns=prepared.rows.by_name or bool(prepared.rows.properties),
             skipped=skipped.total,
+            claim=ledger.claim_of(found.record),
         )
 
     def _failed(self, error: CommitRejected | CommitUnknown, failed: int) -> None:
@@ -416,6 +417,7 @@ def _memory(table: Table, position: TablePosition, accepted: tuple[int, int], br
         accepted_head=accepted[1],
         branch=branch,
         skipped=position.skipped,
+        claim=position.claim,
     )
 
 

@@ -72,6 +72,8 @@ class PartitionRegistration:
             return ledger.copied_from
         if memory.record > ledger.number:
             raise beyond(memory.record, ledger)
+        if ledger.is_restored(memory.record, memory.claim):
+            return ledger.copied_from
         return max(memory.record, ledger.copied_from)
 
     def _position(self, record: int) -> TablePosition:
@@ -81,6 +83,13 @@ class PartitionRegistration:
     def _remembered(self, outcome: RegistrationOutcome, table: PartitionedTable) -> RegistrationOutcome:
         position = self._position(self._target.ledger.number)
         self._memory.write(
-            Memory(table.identity, position.ledger, position.generation, position.record, position.snapshot)
+            Memory(
+                table.identity,
+                position.ledger,
+                position.generation,
+                position.record,
+                position.snapshot,
+                claim=self._target.ledger.claim_of(position.record),
+            )
         )
         return RegistrationOutcome(**{**vars(outcome), "position": position})

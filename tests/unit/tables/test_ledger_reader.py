@@ -37,6 +37,19 @@ def test_a_ledger_keeps_its_identity_and_another_one_has_another(table_sink: Tab
     assert second.number > first.number
 
 
+def test_the_view_has_the_claims_of_the_ledger(table_sink: TableSink) -> None:
+    for records in (10, 20, 30):
+        table_sink.write(records)
+    log = ledger(table_sink)
+    view, _ = read_ledger(log, SINK_ID)
+    first, second, third = view.claims
+    assert (first, view.claims[first], len(set(view.claims.values()))) == (1, view.identity, 3)
+    del table_sink.s3.objects[log.key_of(second)]
+    found, _ = read_ledger(log, SINK_ID)
+    assert found.claims == {**view.claims, second: ""}
+    assert third > second
+
+
 def test_a_sink_without_a_ledger_is_an_error(table_sink: TableSink) -> None:
     with pytest.raises(ConfigurationError, match="there is no ledger below s3://archive/topics/_s3sink/"):
         read_ledger(ledger(table_sink), SINK_ID)

@@ -339,6 +339,29 @@ def test_an_accepted_missing_position_is_checked_as_one_in_the_table() -> None:
     assert start_after(rolled_back, memory(60, 2), VIEW, both) == 60
 
 
+def test_a_record_is_identified_by_the_newest_claim_up_to_it() -> None:
+    view = LedgerView("sink", "ledger", 100, claims={1: "a", 40: "b", 70: "", 90: "c"})
+    assert [view.claim_of(each) for each in (1, 39, 40, 69, 70, 89, 90, 100)] == ["a", "a", "b", "b", "", "", "c", "c"]
+    assert VIEW.claim_of(50) == ""
+    assert view.is_restored(50, "a")
+    for record, claim in ((50, "b"), (50, ""), (75, "a"), (101, "d")):
+        assert not view.is_restored(record, claim)
+
+
+@pytest.mark.parametrize("claim", ["", "a", "b"])
+def test_a_position_in_another_epoch_of_the_ledger_stops(claim: str) -> None:
+    view = LedgerView("sink", "ledger", 100, claims={1: "a", 40: "b"})
+    position = msgspec.structs.replace(at(60), claim=claim)
+    known = msgspec.structs.replace(memory(60), claim=claim)
+    missing = accepting(Acceptance.POSITION_MISSING)
+    for found, request in ((table({1: None}, 1, position), NOTHING), (table({1: None}, 1), missing)):
+        if claim == "a":
+            with pytest.raises(TableNotRegistered, match="the ledger was restored to an older state"):
+                start_after(found, known, view, request)
+        else:
+            assert start_after(found, known, view, request) == 60
+
+
 # -- batches -----------------------------------------------------------------------------------------------------------
 
 

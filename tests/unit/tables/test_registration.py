@@ -436,6 +436,24 @@ def test_a_position_of_another_ledger_stops_the_registration(twice_registered: T
     assert "another sink has the same sinkId" in str(error_of(sink.register))
 
 
+def test_a_ledger_that_was_restored_and_has_grown_since_stops_the_registration(table_sink: TableSink) -> None:
+    """Its next records have the numbers of those that were lost, and its objects may have their keys."""
+    table_sink.write(20)
+    older = dict(table_sink.s3.objects)
+    table_sink.write(40)
+    outcome = table_sink.register()
+    table_sink.s3.objects.clear()
+    table_sink.s3.objects.update(older)
+    error = error_of(table_sink.register)
+    assert isinstance(error, TransientError)
+    assert "the ledger ends at record" in str(error)
+    for records in (30, 60):
+        table_sink.write(records)
+    assert outcome.position is not None
+    assert table_sink.registration()._target.ledger.number > outcome.position.record
+    assert "the ledger was restored to an older state, and has grown since" in str(error_of(table_sink.register))
+
+
 def test_a_lost_memory_does_not_matter(twice_registered: TableSink) -> None:
     sink = twice_registered
     del sink.s3.objects[f"{sink.root}tables/{NAME}.json"]

@@ -27,11 +27,11 @@ class Partitions:
         self.s3: Any = MemoryS3()
         self.store = MemoryPartitions()
         self.store.tables["lake.log"] = TABLE
-        self.identity, self.copied_from = "ledger", 0
+        self.identity, self.copied_from, self.claims = "ledger", 0, {1: "a"}
 
     def register(self, days: int, request: Request | None = None, **given: Any) -> RegistrationOutcome:
         objects = [self.object(day) for day in range(1, days + 1)]
-        view = LedgerView("default.log", self.identity, days, copied_from=self.copied_from)
+        view = LedgerView("default.log", self.identity, days, copied_from=self.copied_from, claims=self.claims)
         target = TopicTable("lake.log", "log", objects, view, ("topics/",), lambda seconds: None)
         return PartitionRegistration(self.s3, ROOT, self.store, target).run(request or Request(), **given)
 
@@ -99,6 +99,12 @@ def test_another_ledger_begins_at_its_beginning_and_a_reset_after_it(partitions:
     assert partitions.register(2).partitions == 2
     partitions.copied_from = 3
     assert partitions.register(5).partitions == 2
+
+
+def test_a_ledger_that_was_restored_and_has_grown_since_begins_again(partitions: Partitions) -> None:
+    partitions.register(3)
+    partitions.claims = {1: "a", 2: "b"}
+    assert [partitions.register(4).partitions for _ in range(2)] == [4, 0]
 
 
 def test_a_table_that_does_not_exist_is_created_by_the_user(partitions: Partitions) -> None:
