@@ -202,7 +202,8 @@ class Registration:
             request = replace(request, seeds=self._seeds())
         after = plan.start_after(metadata, memory, target.ledger, request, target.branch)
         skipped = self._skipped(table, memory)
-        if self._rechecks and table is not None and skipped.total.objects:
+        is_known = after <= target.ledger.number  # another registration may have read more of the ledger
+        if self._rechecks and is_known and table is not None and skipped.total.objects:
             returned = self._returned(table, after, skipped, limit)
             if returned is not None:
                 return returned

@@ -289,6 +289,16 @@ def test_a_delayed_addition_of_returned_objects_has_no_effect(moved_back: TableS
     expect_proof(moved_back, 2)
 
 
+def test_a_registration_that_has_read_less_of_the_ledger_adds_none_of_them(moved_back: TableSink) -> None:
+    """Another one has moved the position meanwhile, and remembered it."""
+    older = moved_back.registration()
+    moved_back.write(100)
+    moved_back.register(CONTINUE)
+    assert older.run(BEGIN).commits == 0
+    moved_back.register(BEGIN)
+    expect_proof(moved_back, 2)
+
+
 def test_they_stay_out_where_other_files_are_missing_too(moved_back: TableSink) -> None:
     """As after a compaction: a missing file may be in the table in another form."""
     _remove_file(moved_back, moved_back.files()[0])
