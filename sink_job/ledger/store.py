@@ -88,11 +88,12 @@ class AuditEntry(msgspec.Struct, frozen=True):
 
 
 class PublishedFile(NamedTuple):
-    """A file of the published log, with the entries of the records `(start, end]`."""
+    """A file of the published log, with the entries of the records `(start, end]`. `etag` is that of its content."""
 
     start: int
     end: int
     key: str
+    etag: str = ""
 
 
 def record_name(number: int) -> str:
@@ -369,7 +370,7 @@ def _published(listed: Iterable[Listed]) -> Iterator[PublishedFile]:
     """The files of the published log."""
     for each in listed:
         start, end = (int(n) for n in each.key.rsplit("/", 1)[1].split(".")[0].split("-"))
-        yield PublishedFile(start, end, each.key)
+        yield PublishedFile(start, end, each.key, each.etag)
 
 
 def published_times(s3: S3Client, root: str) -> dict[int, int]:

@@ -45,18 +45,25 @@ class _Counted(msgspec.Struct):
 
 
 class KnownFiles:
-    """The number of objects by topic in each file of a published log that was read, by its last record."""
+    """The number of objects by topic in each file of a published log that was read, by its key and content. The same
+    key may be that of a ledger that was created again, or restored to an older state."""
 
     def __init__(self) -> None:
-        self._counts: dict[int, Mapping[str, int]] = {}
+        self._counts: dict[tuple[str, str], Mapping[str, int]] = {}
 
     def of(self, ledger: Ledger, file: PublishedFile) -> Mapping[str, int]:
         """Reads the file once."""
-        if file.end not in self._counts:
+        name = (ledger.s3.url_of(file.key), file.etag)
+        if name not in self._counts:
             lines = files.read_lines(ledger.s3, file.key, _Counted)
             objects = (each.object for each in lines)
-            self._counts[file.end] = Counter(o.topic for o in objects if o is not None and o.path != DEAD_LETTERS)
-        return self._counts[file.end]
+            self._counts[name] = Counter(o.topic for o in objects if o is not None and o.path != DEAD_LETTERS)
+        return self._counts[name]
+
+    def keep(self, ledger: Ledger, listed: Sequence[PublishedFile]) -> None:
+        """Forgets the files that are not listed any more."""
+        names = {(ledger.s3.url_of(each.key), each.etag) for each in listed}
+        self._counts = {name: counts for name, counts in self._counts.items() if name in names}
 
 
 class TopicObjects:
@@ -100,6 +107,7 @@ class PublishedLog:
         self._ledger = ledger
         self._known = known
         self.files = ledger.published_files(state)
+        known.keep(ledger, self.files)
         self.newest: Sequence[ClosedObject] = state.published
 
     def counts(self, file: PublishedFile) -> Mapping[str, int]:

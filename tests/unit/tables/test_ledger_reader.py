@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
 
 import pytest
@@ -116,6 +117,18 @@ def test_a_second_reader_reads_the_files_after_the_position_alone(sink: TableSin
     assert found == [newest]
     assert by_topic["log"].count_after(0) == len(sink.objects())
     assert view.number >= end
+
+
+def test_a_file_with_another_content_is_read_again(sink: TableSink) -> None:
+    """A ledger that was deleted and created again has files of the same names."""
+    known = KnownFiles()
+    read_ledger(ledger(sink), SINK_ID, known)
+    key = files(sink)[0]
+    content = gzip.decompress(sink.s3.objects[key].body)
+    sink.s3.put(key, gzip.compress(content.replace(b'"topic":"log"', b'"topic":"other"')))
+    found = gets(sink)
+    assert set(read_ledger(ledger(sink), SINK_ID, known)[1]) == {"log", "other"}
+    assert found == [key]
 
 
 def test_a_file_is_read_when_its_first_object_is_needed(sink: TableSink) -> None:
