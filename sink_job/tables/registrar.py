@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -39,6 +40,10 @@ completes it."""
 _log = logging.getLogger(__name__)
 
 
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
 class DriverProgress(Protocol):
     """`sink_job.coordinator.progress.Progress`."""
 
@@ -53,9 +58,9 @@ class _Stopped(Exception):
 
 @dataclass
 class _Schedule:
-    """The registrations of one entry of `spec.tables`. `next_ms`: the earliest time of the next one. `counted`: what
-    the driver had published when the last one without an error began; None before. `failure`: an error before the names
-    of tables are known. `first`: the topic with which the next one begins. `lags`: by topic."""
+    """The registrations of one entry of `spec.tables`. `next_ms`: the earliest time of the next one, by the monotonic
+    clock. `counted`: what the driver had published when the last one without an error began; None before. `failure`: an
+    error before the names of tables are known. `first`: the topic with which the next one begins. `lags`: by topic."""
 
     spec: TableSpec
     next_ms: int = 0
@@ -85,8 +90,8 @@ def _after(topic: str, names: Mapping[str, str]) -> str:
 
 
 class Registrar:
-    """Registers the tables of a sink while the context is active. `clock` returns ms since 1970-01-01 UTC, `redact`
-    removes secrets from a text, `secrets` are those of the catalogs."""
+    """Registers the tables of a sink while the context is active. `clock` returns ms since 1970-01-01 UTC, `steady` ms
+    of a clock that is never set, `redact` removes secrets from a text, `secrets` are those of the catalogs."""
 
     def __init__(
         self,
@@ -99,19 +104,20 @@ class Registrar:
         redact: Callable[[str], str],
         secrets: CatalogSecrets | None = None,
         tick_s: float = TICK_S,
+        steady: Callable[[], int] = _monotonic_ms,
     ) -> None:
         self._sink = sink
         self._settings = settings
         self._s3 = s3
         self._progress = progress
         self._clock = clock
+        self._steady = steady
         self._redact = redact
         self._secrets = secrets
-        self._tick_s = tick_s
         self._known = KnownFiles()
         self._schedules = [_Schedule(spec) for spec in sink.spec.tables]
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="s3sink-tables", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(tick_s,), name="s3sink-tables", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -132,8 +138,8 @@ class Registrar:
             each.next_ms = 0
         self._poll_safely()
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._tick_s):
+    def _run(self, tick_s: float) -> None:
+        while not self._stop.wait(tick_s):
             self._poll_safely()
 
     def _poll_safely(self) -> None:
@@ -153,7 +159,7 @@ class Registrar:
         if published is None:  # the driver has not recovered yet
             return
         self._observe(published)
-        due = [each for each in self._schedules if each.is_due(published, self._clock())]
+        due = [each for each in self._schedules if each.is_due(published, self._steady())]
         if due:
             self._register(due, published)
         self._report([report for each in self._schedules for report in each.reports(published, self._clock())])
@@ -188,7 +194,7 @@ class Registrar:
             each.counted = dict(published) if complete else None
 
     def _later(self, schedule: _Schedule) -> None:
-        schedule.next_ms = self._clock() + schedule.spec.every
+        schedule.next_ms = self._steady() + schedule.spec.every
 
     def _register_all(self, schedule: _Schedule, tables: SinkTables, published: Mapping[str, int]) -> bool:
         """Registers the tables of an entry with new objects; returns whether all have all of them."""

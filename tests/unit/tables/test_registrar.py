@@ -49,13 +49,16 @@ class RegisteringDriver:
         self.sink = sink
         self.progress = Progress()
         self.now = 1_000_000
+        self.set_ms = 0
+        """By how much the clock was set. The monotonic one is not."""
         self.written = 0
 
     def registrar(self, **given: Any) -> Registrar:
         sink = self.sink.fixture.sink
         s3: Any = self.sink.fixture.s3
         settings = S3Settings.of(sink.spec, {})
-        return Registrar(sink, settings, s3, self.progress, clock=lambda: self.now, redact=_redact, **given)
+        clocks: Any = {"clock": lambda: self.now + self.set_ms, "steady": lambda: self.now}
+        return Registrar(sink, settings, s3, self.progress, redact=_redact, **{**clocks, **given})
 
     def write(self, records: int) -> None:
         """Copies up to `records`, ten in an object; counts the objects of this driver."""
@@ -137,6 +140,17 @@ def test_what_is_published_is_registered_once_per_interval(driver: RegisteringDr
     registrar.poll()
     assert (driver.rows(), driver.progress.only.lag_objects) == (3, 0)
     assert driver.progress.only.commits == 2
+
+
+def test_a_clock_that_is_set_back_delays_no_registration(driver: RegisteringDriver) -> None:
+    driver.write(20)
+    registrar = driver.registrar()
+    registrar.poll()
+    driver.write(40)
+    driver.set_ms = -15 * MINUTE
+    driver.now += 5 * MINUTE
+    registrar.poll()
+    assert (driver.rows(), driver.progress.only.lag_objects, driver.progress.only.lag_ms) == (4, 0, 0)
 
 
 def test_an_idle_table_costs_no_request(driver: RegisteringDriver, requests: list[str]) -> None:
