@@ -25,10 +25,13 @@ from pyiceberg.table import CommitTableRequest, CommitTableResponse, Namespace, 
 from pyiceberg.table.update import AddSchemaUpdate, SetPropertiesUpdate, TableRequirement, TableUpdate
 from requests.adapters import HTTPAdapter
 
+from sink_job.api.errors import TableNotRegistered
 from sink_job.tables.catalog.access import CatalogAccess
 from sink_job.tables.catalog.login import CatalogLogin
 from sink_job.tables.catalog.untrusted import server_properties
+from sink_job.tables.file_io import MAX_METADATA
 
+_CHUNK: Final = 64 << 10
 _WITHOUT_LOGIN: Final = {"type": "noop"}
 _COMMIT_ERRORS: Final = {
     409: CommitFailedException,
@@ -124,7 +127,7 @@ def _prepared(session: requests.Session, access: CatalogAccess) -> requests.Sess
 
 
 class _Adapter(HTTPAdapter):
-    """Sends each request once."""
+    """Sends each request once, and reads the response up to a maximum."""
 
     def __init__(self, access: CatalogAccess) -> None:
         super().__init__(max_retries=0)
@@ -145,4 +148,21 @@ class _Adapter(HTTPAdapter):
         if proxy is not None:
             is_used = proxy.is_used_for(request.url or "")
             proxies = dict.fromkeys(("http", "https"), proxy.url_with_login()) if is_used else {}
-        return super().send(request, stream, timeout or self._access.timeout_s, verify, cert, proxies)
+        response = super().send(request, True, timeout or self._access.timeout_s, verify, cert, proxies)
+        response._content = _limited(response)  # whoever sends the request would read all of it
+        return response
+
+
+def _limited(response: requests.Response) -> bytes:
+    """The body of a response. Raises TableNotRegistered for one that would not fit in the memory of a driver."""
+    content = bytearray()
+    for chunk in response.iter_content(_CHUNK):
+        content += chunk
+        if len(content) > MAX_METADATA:
+            response.close()
+            raise TableNotRegistered(
+                f"the response of the catalog to {response.request.method} {response.url} has more than "
+                f"{MAX_METADATA:,} bytes: expire snapshots of the table (table.maintenance.expire_snapshots() of "
+                "PyIceberg), then register again"
+            )
+    return bytes(content)

@@ -15,10 +15,11 @@ from pyiceberg.types import LongType, NestedField
 
 from devtools.certificates import Certificate, self_signed
 from sink_job.api.enums import CatalogType
-from sink_job.api.errors import AccessDenied, ConfigurationError, TransientError
+from sink_job.api.errors import AccessDenied, ConfigurationError, TableNotRegistered, TransientError
 from sink_job.api.sections.secret_refs import SecretRef
 from sink_job.api.sections.tables_section import CatalogSpec
 from sink_job.s3.proxy import ProxySettings
+from sink_job.tables.catalog import rest
 from sink_job.tables.catalog.access import CatalogAccess
 from sink_job.tables.catalogs import CommitUnknown, IcebergCatalog, open_catalog
 from tests.support.catalog_front import CLIENT, CLIENT_SECRET, TOKEN, CatalogFront, catalog_front, login_folder
@@ -119,6 +120,19 @@ def test_a_catalog_that_does_not_answer_in_time_is_a_transient_error() -> None:
         front = CatalogFront(url=f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(TransientError, match="Read timed out"):
             opened(front, CatalogAccess(timeout_s=0.2))
+
+
+@pytest.mark.parametrize("size", [20_000, 2_000_000])
+def test_a_response_that_is_too_large_is_an_error_and_not_read(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "MAX_METADATA", 100_000)
+    with catalog_front() as front:
+        front.accepted.add("")
+        front.overrides = {"text": "x" * size}
+        if size < 100_000:
+            assert opened(front, CatalogAccess()).load("lake.log") is None
+            return
+        with pytest.raises(TableNotRegistered, match=r"GET http://.*/v1/config has more than 100,000 bytes: expire"):
+            opened(front, CatalogAccess())
 
 
 def test_the_configuration_of_a_server_chooses_no_class_and_no_other_address(tmp_path: Path) -> None:
