@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from sink_job.api.errors import InvalidSpec
+from sink_job.api.errors import InvalidSpec, TableNotRegistered
 
 _NOT_PLAIN: Final = re.compile(r"[^a-z0-9_]")
 TOPIC: Final = "{topic}"
@@ -14,21 +14,19 @@ TOPIC: Final = "{topic}"
 
 def table_names(pattern: str, topics: Iterable[str]) -> dict[str, str]:
     """The table of each topic: `pattern` with the topic in lower case, and `_` for characters that not all engines
-    allow. Raises InvalidSpec if two topics have the same table."""
-    found: dict[str, str] = {}
-    owners: dict[str, str] = {}
-    for topic in sorted(topics):
-        name = pattern.replace(TOPIC, _NOT_PLAIN.sub("_", topic.lower()))
-        if name in owners:
-            raise InvalidSpec(
-                [
-                    f"spec.tables: the topics {owners[name]} and {topic} have the same table {name}: use a sink for "
-                    f"each, or a name with {TOPIC} if it has none"
-                ]
-            )
-        owners[name] = topic
-        found[topic] = name
-    return found
+    allow. Topics may have the same one, see `check_owner`."""
+    return {topic: pattern.replace(TOPIC, _NOT_PLAIN.sub("_", topic.lower())) for topic in sorted(topics)}
+
+
+def check_owner(names: Mapping[str, str], table: str) -> None:
+    """Raises TableNotRegistered if several topics have `table`; `names` are the tables by topic. The others are not
+    concerned."""
+    owners = sorted(topic for topic, name in names.items() if name == table)
+    if len(owners) > 1:
+        raise TableNotRegistered(
+            f"spec.tables: the topics {', '.join(owners[:-1])} and {owners[-1]} have the same table {table}: use a "
+            f"sink for each, or a name with {TOPIC} if it has none"
+        )
 
 
 def check_chosen(names: Collection[str], chosen: Collection[str]) -> None:

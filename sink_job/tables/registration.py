@@ -240,11 +240,11 @@ class Registration:
         target = self._target
         up_to = takewhile(lambda o: o.acknowledged <= record, target.after(target.ledger.copied_from))
         lacking = skipped_objects(table, target.branch, up_to, skipped, self._s3.bucket)
-        left = [o for o in lacking if (o.acknowledged, o.key) > self._checked]
+        left = [o for o in sorted(lacking, key=_order) if _order(o) > self._checked]
         while left:
             read = self._read(table, Batch(left[:limit], record), may_lack=True)
             count = len(read.footers) + len(read.missing)
-            self._checked = (left[count - 1].acknowledged, left[count - 1].key)
+            self._checked = _order(left[count - 1])
             left = left[count:]
             if read.footers:
                 found = [each.object for each in read.footers]
@@ -378,6 +378,10 @@ class Registration:
             without_partition=Counter(outcome.without_partition) + _without(prepared.partitions),
             skipped=outcome.skipped + prepared.found.missing,
         )
+
+
+def _order(o: ClosedObject) -> tuple[int, str]:
+    return o.acknowledged, o.key
 
 
 def _is_large(prepared: _Prepared) -> bool:

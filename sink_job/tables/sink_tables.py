@@ -16,7 +16,7 @@ from sink_job.tables.catalog.access import CatalogAccess, CatalogSecrets
 from sink_job.tables.hive_tables.choice import AnyCatalog, open_any
 from sink_job.tables.housekeeping import Housekeeping
 from sink_job.tables.ledger_reader import KnownFiles, TopicObjects, read_ledger
-from sink_job.tables.names import check_chosen, table_names
+from sink_job.tables.names import check_chosen, check_owner, table_names
 from sink_job.tables.plan import LedgerView
 from sink_job.tables.registration import TopicTable
 
@@ -49,8 +49,8 @@ class SinkTables:
         return read_ledger(Ledger(self.s3, self.root, "register"), self.sink.sink_id)
 
     def tables(self, chosen: Collection[str]) -> Iterator[tuple[AnyCatalog, str, str]]:
-        """The catalog, the name and the topic of each table, or of those that are chosen. Raises InvalidSpec for two
-        topics with one table and for an unknown table, before it opens the first catalog."""
+        """The catalog, the name and the topic of each table, or of those that are chosen. Raises InvalidSpec for an
+        unknown table, before it opens the first catalog."""
         names = [(spec, table_names(spec.name, self.objects)) for spec in self.sink.spec.tables]
         check_chosen({name for _, of_topics in names for name in of_topics.values()}, chosen)
         for spec, of_topics in names:
@@ -62,10 +62,12 @@ class SinkTables:
 
     def target(self, name: str, topic: str, wait: Callable[[float], None]) -> TopicTable:
         """The table of a topic, and what is to be in it. `wait` is called with seconds. Raises InvalidSpec if several
-        entries of the manifest have a table of this name: its position is one."""
+        entries of the manifest have a table of this name, since its position is one, and TableNotRegistered if several
+        topics have it."""
         found = [spec for spec in self.sink.spec.tables if name in table_names(spec.name, self.objects).values()]
         if len(found) != 1:
             raise InvalidSpec([f"spec.tables: {len(found)} entries have the table {name}: use a name for each"])
+        check_owner(table_names(found[0].name, self.objects), name)
         return TopicTable(
             name=name,
             topic=topic,

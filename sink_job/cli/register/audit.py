@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sink_job.api.errors import DataLoss, InvalidSpec, ObjectConflict
+from sink_job.api.errors import DataLoss, InvalidSpec, ObjectConflict, TableNotRegistered
 from sink_job.driver.secret_registry import SECRETS
 from sink_job.tables.auditor import RowAccess, verify_table
 from sink_job.tables.audits.findings import MAX_LISTED
@@ -35,10 +35,15 @@ def run(args: argparse.Namespace, sink: Sink, secrets: Mapping[str, Path]) -> in
     opened = open_tables(sink, CatalogSecrets(secrets, SECRETS.hide), reads_only=True)
     rows = RowAccess(opened.s3, opened.root) if args.deep else None
     found: dict[str, TableAudit] = {}
+    failed: list[TableNotRegistered] = []
     for catalog, name, topic in opened.tables(()):
         if isinstance(catalog, PartitionStore):
             continue
-        branch = opened.target(name, topic, time.sleep).branch
+        try:
+            branch = opened.target(name, topic, time.sleep).branch
+        except TableNotRegistered as error:  # the others are verified
+            failed.append(error)
+            continue
         read, bucket = opened.read, sink.spec.s3.bucket
         found[name] = verify_table(catalog, name, topic, read, bucket, opened.prefixes, branch, rows)
     if args.output == "json":
@@ -47,6 +52,8 @@ def run(args: argparse.Namespace, sink: Sink, secrets: Mapping[str, Path]) -> in
     else:
         for name, audit in found.items():
             show(name, audit, has_envelope=sink.spec.format.envelope)
+    if failed:
+        raise failed[0]
     return exit_code(found.values())
 
 

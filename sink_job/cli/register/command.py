@@ -115,10 +115,12 @@ def _registered(
 
     opened = open_tables(sink, CatalogSecrets(secrets, SECRETS.hide))
     for catalog, name, topic in opened.tables(args.tables):
-        target = opened.target(name, topic, time.sleep)
         try:
+            target = opened.target(name, topic, time.sleep)
             registration = registration_in(catalog, opened.s3, opened.root, target)
             yield registration.run(request, dry_run=args.dry_run), None
+        except InvalidSpec:
+            raise
         except SinkError as error:
             yield RegistrationOutcome(name, topic), error
 

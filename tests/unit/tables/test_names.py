@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sink_job.api.errors import InvalidSpec
-from sink_job.tables.names import check_chosen, table_names
+from sink_job.api.errors import InvalidSpec, TableNotRegistered
+from sink_job.tables.names import check_chosen, check_owner, table_names
 
 
 def test_each_topic_has_a_table_with_plain_characters() -> None:
@@ -18,8 +18,11 @@ def test_a_name_without_topic_is_that_of_the_only_topic() -> None:
 
 @pytest.mark.parametrize(("pattern", "topics"), [("lake.{topic}", ["a.b", "a_b"]), ("lake.all", ["a", "b"])])
 def test_two_topics_with_one_table_are_rejected(pattern: str, topics: list[str]) -> None:
-    with pytest.raises(InvalidSpec, match=f"the topics {topics[0]} and {topics[1]} have the same table"):
-        table_names(pattern, topics)
+    names = table_names(pattern, [*topics, "C"] if "{" in pattern else topics)
+    with pytest.raises(TableNotRegistered, match=f"the topics {topics[0]} and {topics[1]} have the same table"):
+        check_owner(names, names[topics[0]])
+    for topic in {*names} - {*topics}:
+        check_owner(names, names[topic])
 
 
 def test_a_chosen_table_that_does_not_exist_is_an_error_with_those_that_do() -> None:

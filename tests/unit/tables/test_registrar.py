@@ -401,6 +401,30 @@ def test_a_table_that_cannot_be_loaded_does_not_keep_the_next_one_from_its_turn(
     assert driver.rows() == 2
 
 
+def test_topics_with_the_same_table_stop_and_the_others_are_registered(
+    driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = module.read_tables
+
+    def more(*given: Any) -> Any:
+        found = read(*given)
+        return replace(found, objects={"a.b": found.objects["log"], "a_b": found.objects["log"], **found.objects})
+
+    monkeypatch.setattr(module, "read_tables", more)
+    driver.write(20)
+    driver.registrar().poll()
+    found = {each.topic: each for each in driver.progress.reports}
+    assert (found["log"].reason, found["log"].lag_objects, driver.rows()) == (None, 0, 2)
+    for topic in ("a.b", "a_b"):
+        assert (found[topic].table, found[topic].reason, found[topic].lag_objects) == (
+            "lake.a_b",
+            "TableNotRegistered",
+            2,
+        )
+        assert "the topics a.b and a_b have the same table lake.a_b" in (report.message or "")
+    assert driver.catalog.load("lake.a_b") is None
+
+
 def test_an_error_beside_the_registrations_is_reported_until_the_next_one(
     driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from sink_job.api.enums import OutputFormat
 from sink_job.cli import main as cli
+from sink_job.tables import sink_tables
 from tests.support.registered_sink import RegisteredSink
 
 
@@ -80,6 +82,27 @@ def test_the_error_of_a_table_is_its_exit_code_and_others_are_registered(
     assert sink.register("-o", "json", "--table", "other.log") == 7
     (table,) = json.loads(capsys.readouterr().out)["tables"]
     assert table["error"]["reason"] == "TableNotRegistered"
+
+
+def test_topics_with_the_same_table_are_an_error_and_the_others_are_registered(
+    sink: RegisteredSink, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = sink_tables.read_ledger
+
+    def more(*given: Any) -> Any:
+        view, objects = read(*given)
+        return view, {"a.b": objects["log"], "a_b": objects["log"], **objects}
+
+    monkeypatch.setattr(sink_tables, "read_ledger", more)
+    sink.write(25)
+    assert sink.register("--from-beginning") == 7
+    shown = capsys.readouterr()
+    assert "lake.log (new table): added 3 objects" in shown.out
+    assert "the topics a.b and a_b have the same table lake.a_b" in shown.err
+    assert sink.verify() == 7
+    shown = capsys.readouterr()
+    assert "lake.log: OK" in shown.out
+    assert "the topics a.b and a_b have the same table lake.a_b" in shown.err
 
 
 def test_an_unknown_table_is_an_error_with_those_of_the_sink(
