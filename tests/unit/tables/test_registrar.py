@@ -415,12 +415,8 @@ def test_topics_with_the_same_table_stop_and_the_others_are_registered(
     driver.registrar().poll()
     found = {each.topic: each for each in driver.progress.reports}
     assert (found["log"].reason, found["log"].lag_objects, driver.rows()) == (None, 0, 2)
-    for topic in ("a.b", "a_b"):
-        assert (found[topic].table, found[topic].reason, found[topic].lag_objects) == (
-            "lake.a_b",
-            "TableNotRegistered",
-            2,
-        )
+    for report in (found["a.b"], found["a_b"]):
+        assert (report.table, report.reason, report.lag_objects) == ("lake.a_b", "TableNotRegistered", 2)
         assert "the topics a.b and a_b have the same table lake.a_b" in (report.message or "")
     assert driver.catalog.load("lake.a_b") is None
 
