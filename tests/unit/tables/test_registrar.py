@@ -404,7 +404,7 @@ def test_a_table_that_cannot_be_loaded_does_not_keep_the_next_one_from_its_turn(
 def test_topics_with_the_same_table_stop_and_the_others_are_registered(
     driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = module.read_tables
+    read = sink_tables.read_tables
 
     def more(*given: Any) -> Any:
         found = read(*given)

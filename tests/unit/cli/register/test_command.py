@@ -10,6 +10,7 @@ import pytest
 from sink_job.api.enums import OutputFormat
 from sink_job.cli import main as cli
 from sink_job.tables import sink_tables
+from sink_job.tables.ledger_reader import read_ledger
 from tests.support.registered_sink import RegisteredSink
 
 
@@ -87,7 +88,7 @@ def test_the_error_of_a_table_is_its_exit_code_and_others_are_registered(
 def test_topics_with_the_same_table_are_an_error_and_the_others_are_registered(
     sink: RegisteredSink, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = sink_tables.read_ledger
+    read = read_ledger
 
     def more(*given: Any) -> Any:
         view, objects = read(*given)
