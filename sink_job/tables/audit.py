@@ -205,6 +205,12 @@ class MetadataAudit:
         self._objects += 1
         for kind, message in self._problems(o, files):
             self.findings.add(TableFinding(kind, path, message))
+        if o.acknowledged <= self._after:
+            message = (
+                f"record {o.acknowledged:,} has acknowledged the object, before the offset reset of record "
+                f"{self._after:,}: its records were copied again, and are in the table twice"
+            )
+            self.findings.add(TableFinding(TableFindingKind.BEFORE_RESET, path, message))
         if o.key in self._skips.skipped.keys:
             message = "the object did not exist when the table was registered, and another writer has added it since"
             self.findings.add(TableFinding(TableFindingKind.FILE_UNKNOWN, path, message))

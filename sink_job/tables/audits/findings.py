@@ -20,6 +20,7 @@ class TableFindingKind(StrEnum):
     FILE_MISMATCH = "TableFileMismatch"
     PARTITION_WRONG = "TablePartitionWrong"
     AHEAD = "TableAhead"
+    BEFORE_RESET = "TableFileBeforeReset"
     ROLLED_BACK = "TableRolledBack"
     RECORD_MISSING = "TableRecordMissing"
     RECORD_TWICE = "TableRecordTwice"

@@ -57,6 +57,12 @@ def test_an_object_that_is_in_the_table_before_its_registration_is_found() -> No
     assert found(audit(FILES, record=4)) == [("TableAhead", "5")]
 
 
+def test_objects_from_before_an_offset_reset_are_found_in_the_table_of_the_new_generation() -> None:
+    kind = "TableFileBeforeReset"
+    assert found(audit(FILES[1:], copied_from=3)) == [(kind, "2"), (kind, "3")]
+    assert found(audit(FILES[:3], record=3, copied_from=3)) == []  # the table of the generation before
+
+
 def test_a_rolled_back_table_lacks_records() -> None:
     (finding,) = audit(FILES, is_rolled_back=True).findings
     assert finding.kind is TableFindingKind.ROLLED_BACK
