@@ -7,7 +7,7 @@ merged when there are many, unless the properties of the table say otherwise.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from pyiceberg.manifest import DataFile, ManifestEntry, ManifestEntryStatus, ManifestFile
@@ -20,8 +20,17 @@ from pyiceberg.table.update.snapshot import _MergeAppendFiles
 from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.utils.properties import property_as_bool
 
+from sink_job.tables.plan import head_of
+
 MERGED_BYTES: Final = 1 << 20
 """Maximum size of a manifest that is merged from others. With 8 MiB, Iceberg's default, a merge takes 290 MiB."""
+
+
+def added_by(table: Table, branch: str) -> Collection[int]:
+    """The ids of the snapshots that have added the present manifests of a branch. Reads the list of manifests."""
+    head = head_of(table.metadata, branch)
+    snapshot = None if head is None else table.snapshot_by_id(head)
+    return () if snapshot is None else {each.added_snapshot_id or 0 for each in snapshot.manifests(table.io)}
 
 
 class AppendBySpec(_MergeAppendFiles):

@@ -14,6 +14,7 @@ from sink_job.api.errors import TableNotRegistered
 from sink_job.ledger.schemas.field_ids import LedgerFieldIds
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import S3Client
+from sink_job.tables.append import added_by
 from sink_job.tables.audit import MetadataAudit, PathTexts, TableAudit
 from sink_job.tables.audits.envelope_rows import COLUMNS, EnvelopeIds, EnvelopeRows, RowBatch
 from sink_job.tables.audits.file_index import FileIndex
@@ -75,7 +76,7 @@ def verify_table(
     skipped = SkippedObjects.of(position.skipped, table.properties, ledger.sink_id)
     audit.skip(skipped, _with_paths(objects, bucket))
     audit.compare(_with_paths(objects, bucket), moved.see)
-    is_back = is_rolled_back(table.metadata, position, branch)
+    is_back = is_rolled_back(table.metadata, position, branch, lambda: added_by(table, branch))
     if rows is None or not len(index.others):
         return audit.result(is_rolled_back=is_back)
     if not moved.enveloped and moved.without:

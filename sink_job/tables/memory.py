@@ -23,7 +23,8 @@ class Memory(msgspec.Struct, frozen=True):
     """The UUID of the table and the position of the last registration.
 
     `accepted` is a snapshot with a position from which the table was rolled back, which the user has accepted for
-    `branch`, and `accepted_head` the head of the branch then; 0: none.
+    `branch`, and `accepted_head` the head of the branch then; 0: none. `sequence` and `accepted_sequence` are the
+    sequence numbers of `snapshot` and `accepted_head`.
     """
 
     uuid: str
@@ -37,6 +38,8 @@ class Memory(msgspec.Struct, frozen=True):
     branch: str = MAIN_BRANCH
     skipped: Skipped | None = None
     claim: str = ""
+    sequence: int = 0
+    accepted_sequence: int = 0
 
 
 class StoredMemory:

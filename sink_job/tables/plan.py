@@ -7,7 +7,7 @@ memory is read before the table, so the table is never behind it, unless another
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -43,6 +43,14 @@ about 1 KB each while they are read."""
 
 _PLAIN_KEY: Final = re.compile(r"(?!(.*/)?\.{0,2}(/|$))[^?#\x00-\x1f]+|")
 """A key that all readers and stores read alike."""
+
+
+AddedBy = Callable[[], Collection[int]]
+"""The ids of the snapshots that have added the manifests of a branch."""
+
+
+def _unknown() -> Collection[int]:
+    return ()
 
 
 class Acceptance(StrEnum):
@@ -111,9 +119,10 @@ def start_after(
     ledger: LedgerView,
     request: Request,
     branch: str = MAIN_BRANCH,
+    added_by: AddedBy = _unknown,
 ) -> int:
     """The number of the record after which acknowledged objects are not in the branch of the table. `table`: None if
-    there is none.
+    there is none. `added_by`: see `is_rolled_back`.
 
     Raises TableNotRegistered, or the error of the change that was found.
     """
@@ -139,14 +148,14 @@ def start_after(
     position = position_in(table.properties, ledger.sink_id)
     committed = last_committed(table, ledger.sink_id, branch)
     if position is None:
-        return _without_position(table, memory, committed, ledger, request, branch)
+        return _without_position(table, memory, committed, ledger, request, branch, added_by)
     _check_ledger(position, memory, ledger)
     if committed is not None and committed.ledger == position.ledger and _is_newer(committed, position):
         raise TablePositionLower(
             f"the table has {position}, and its history has {committed}: the property "
             f"{position_property(ledger.sink_id)} has an older value. Set it to {as_text(committed)}"
         )
-    _check_memory(table, position, memory, accepted, branch)
+    _check_memory(table, position, memory, accepted, branch, added_by)
     return position.record
 
 
@@ -285,6 +294,7 @@ def _without_position(
     ledger: LedgerView,
     request: Request,
     branch: str,
+    added_by: AddedBy,
 ) -> int:
     last = _last_known(memory, committed)
     if last is None:
@@ -296,7 +306,7 @@ def _without_position(
             "record"
         )
     _check_ledger(last, memory, ledger)
-    _check_memory(table, last, memory, request.accepted, branch)
+    _check_memory(table, last, memory, request.accepted, branch, added_by)
     return last.record
 
 
@@ -324,7 +334,8 @@ def _remembered(memory: Memory | None) -> TablePosition | None:
         memory.generation,
         memory.record,
         memory.snapshot,
-        branch=memory.branch,
+        memory.sequence,
+        memory.branch,
         skipped=memory.skipped,
         claim=memory.claim,
     )
@@ -376,6 +387,7 @@ def _check_memory(
     memory: Memory | None,
     accepted: Collection[Acceptance],
     branch: str,
+    added_by: AddedBy,
 ) -> None:
     is_lower = memory is not None and memory.ledger == position.ledger and position.record < memory.record
     if memory is not None and is_lower and Acceptance.POSITION_LOWER not in accepted:
@@ -387,9 +399,9 @@ def _check_memory(
     is_known = (
         memory is not None
         and (memory.accepted, memory.branch) == (position.snapshot, branch)
-        and not _is_behind(table, memory, position, branch)
+        and not _is_behind(table, memory, position, branch, added_by)
     )
-    if is_rolled_back(table, position, branch) and not is_known and Acceptance.ROLLED_BACK not in accepted:
+    if is_rolled_back(table, position, branch, added_by) and not is_known and Acceptance.ROLLED_BACK not in accepted:
         if position.branch != branch:
             raise TableRolledBack(
                 f"the table has {position} on the branch {position.branch}, and the branch {branch} does not have the "
@@ -404,17 +416,23 @@ def _check_memory(
         )
 
 
-def _is_behind(table: TableMetadata, memory: Memory, position: TablePosition, branch: str) -> bool:
+def _is_behind(table: TableMetadata, memory: Memory, position: TablePosition, branch: str, added_by: AddedBy) -> bool:
     """Whether the branch was rolled back further than the user has accepted."""
-    accepted = msgspec.structs.replace(position, snapshot=memory.accepted_head, sequence=0, branch=branch)
-    return memory.accepted_head != 0 and is_rolled_back(table, accepted, branch)
+    accepted = msgspec.structs.replace(
+        position, snapshot=memory.accepted_head, sequence=memory.accepted_sequence, branch=branch
+    )
+    return memory.accepted_head != 0 and is_rolled_back(table, accepted, branch, added_by)
 
 
-def is_rolled_back(table: TableMetadata, position: TablePosition, branch: str = MAIN_BRANCH) -> bool:
+def is_rolled_back(
+    table: TableMetadata, position: TablePosition, branch: str = MAIN_BRANCH, added_by: AddedBy = _unknown
+) -> bool:
     """Whether the snapshot of `position` is not in the history of the branch.
 
-    The history may end at an expired snapshot. Then it decides only if it reaches the sequence number of the position;
-    otherwise a position of the same branch counts as in it, and one of another branch does not.
+    The history may end at an expired snapshot, and may look as if it began after it. Then it decides only if it reaches
+    the sequence number of the position. Otherwise a position of the same branch counts as in it if its snapshot has
+    expired, too, and one of another branch does not. If a tag keeps the snapshot of the position, `added_by` decides,
+    the snapshots that have added the present manifests of the branch. It is called in this case alone.
     """
     known = {each.snapshot_id: each for each in table.snapshots}
     snapshot = known.get(position.snapshot)
@@ -426,9 +444,9 @@ def is_rolled_back(table: TableMetadata, position: TablePosition, branch: str = 
         if (known[at].sequence_number or 0) <= sequence:
             return True
         at = known[at].parent_snapshot_id
-    if head is None or (at is None and snapshot is not None):
+    if head is None or position.branch != branch:
         return True
-    return position.branch != branch
+    return snapshot is not None and position.snapshot not in added_by()
 
 
 def _up_to(last: Memory | TablePosition) -> str:

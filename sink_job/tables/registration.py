@@ -13,11 +13,13 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile
 from typing import Final
 
+import msgspec
 from pyiceberg.schema import Schema
 from pyiceberg.table import StagedTable, Table
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -30,6 +32,7 @@ from sink_job.ledger.schemas.field_ids import LedgerFieldIds, SeedTable
 from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import S3Client
 from sink_job.tables import plan
+from sink_job.tables.append import added_by
 from sink_job.tables.avro_objects.header_reader import is_avro
 from sink_job.tables.avro_objects.metadata_reader import MetadataReader
 from sink_job.tables.avro_objects.row_columns import RowColumns, has_names_alone
@@ -183,7 +186,7 @@ class Registration:
                 self._failed(error, failed)
                 continue
             failed = 0
-            self._memory.write(_memory(loaded, position, (0, 0), self._target.branch))
+            self._memory.write(_memory(loaded, position, None, self._target.branch))
             request = replace(request, accepted=frozenset())  # what was accepted is in the table now
             outcome = replace(self._added(outcome, prepared, created=table is None), position=position)
             is_large = _is_large(prepared)
@@ -200,7 +203,8 @@ class Registration:
         target, metadata = self._target, None if table is None else table.metadata
         if request.creates and table is not None and memory is None:
             request = replace(request, seeds=self._seeds())
-        after = plan.start_after(metadata, memory, target.ledger, request, target.branch)
+        added = partial(_added_by, table, target.branch)
+        after = plan.start_after(metadata, memory, target.ledger, request, target.branch, added)
         skipped = self._skipped(table, memory)
         is_known = after <= target.ledger.number  # another registration may have read more of the ledger
         if self._rechecks and is_known and table is not None and skipped.total.objects:
@@ -354,13 +358,13 @@ class Registration:
         if table is None or position is None:
             return outcome
         branch = self._target.branch
-        accepted = (0, 0)
-        if memory is not None and memory.branch == branch:
-            accepted = (memory.accepted, memory.accepted_head)
+        found = _memory(table, position, memory, branch)
         if Acceptance.ROLLED_BACK in request.accepted:
             head = table.snapshot_by_name(branch)
-            accepted = (position.snapshot, 0 if head is None else head.snapshot_id)
-        found = _memory(table, position, accepted, branch)
+            at = (0, 0) if head is None else (head.snapshot_id, head.sequence_number or 0)
+            found = msgspec.structs.replace(
+                found, accepted=position.snapshot, accepted_head=at[0], accepted_sequence=at[1]
+            )
         if found != memory and not dry_run:
             self._memory.write(found)
         return replace(outcome, position=position)
@@ -411,7 +415,14 @@ def _without(partitions: Iterable[ObjectPartition]) -> Counter[str]:
     return Counter(name for each in partitions for name in each.without or ())
 
 
-def _memory(table: Table, position: TablePosition, accepted: tuple[int, int], branch: str) -> Memory:
+def _added_by(table: Table | None, branch: str) -> Collection[int]:
+    return () if table is None else added_by(table, branch)
+
+
+def _memory(table: Table, position: TablePosition, before: Memory | None, branch: str) -> Memory:
+    """The memory of a position. `before` has what was accepted, if it is of the same branch."""
+    is_same = before is not None and before.branch == branch
+    accepted = (before.accepted, before.accepted_head, before.accepted_sequence) if before and is_same else (0, 0, 0)
     return Memory(
         uuid=str(table.metadata.table_uuid),
         ledger=position.ledger,
@@ -420,9 +431,11 @@ def _memory(table: Table, position: TablePosition, accepted: tuple[int, int], br
         snapshot=position.snapshot,
         accepted=accepted[0],
         accepted_head=accepted[1],
+        accepted_sequence=accepted[2],
         branch=branch,
         skipped=position.skipped,
         claim=position.claim,
+        sequence=position.sequence,
     )
 
 

@@ -227,7 +227,7 @@ def test_an_accepted_rollback_is_no_error_later() -> None:
         ({1: None, 2: 1}, 1, at(9, 2), True),
         ({1: None, 2: 1, 3: 1}, 3, at(9, 2), True),
         ({1: None}, None, at(9, 1), True),
-        ({2: 1, 4: 3}, 4, at(9, 2), False),
+        ({2: 1, 4: 3}, 4, at(9, 2), True),
         ({2: 1, 5: 2, 4: 3}, 4, at(9, 5), True),
         ({1: None}, 1, at(9, 7), False),
         ({5: 3}, 5, at(9, 4, sequence=4), False),
@@ -241,7 +241,7 @@ def test_an_accepted_rollback_is_no_error_later() -> None:
         "behind the head",
         "another line",
         "an empty branch",
-        "before expired ancestors: not decidable",
+        "before expired ancestors: not decidable, and not without its files",
         "after the oldest known ancestor",
         "expired, of an earlier version",
         "expired before expired ancestors: not decidable",
@@ -254,6 +254,28 @@ def test_a_position_whose_snapshot_is_no_ancestor_of_the_head_was_rolled_back(
     parents: Mapping[int, int | None], head: int | None, position: TablePosition, expected: bool
 ) -> None:
     assert is_rolled_back(table(parents, head), position) is expected
+
+
+@pytest.mark.parametrize(("added_by", "expected"), [((1, 4), True), ((1, 2, 4), False)], ids=["rolled back", "expired"])
+def test_a_snapshot_that_a_tag_keeps_was_rolled_back_if_the_branch_has_none_of_its_files(
+    added_by: tuple[int, ...], expected: bool
+) -> None:
+    """The history ends at snapshot 3, which has expired: it may be before or after snapshot 2."""
+    found, position = table({2: 1, 4: 3}, 4, at(60, 2)), at(60, 2)
+    assert is_rolled_back(found, position, "main", lambda: added_by) is expected
+    if expected:
+        with pytest.raises(TableRolledBack):
+            start_after(found, memory(60, 2), VIEW, NOTHING, "main", lambda: added_by)
+    else:
+        assert start_after(found, memory(60, 2), VIEW, NOTHING, "main", lambda: added_by) == 60
+
+
+def test_a_rollback_behind_an_accepted_head_that_has_expired_stops() -> None:
+    accepted = memory(60, 5, accepted=5)
+    accepted = msgspec.structs.replace(accepted, accepted_head=4, accepted_sequence=4)
+    assert start_after(table({6: 4}, 6, at(60, 5, sequence=5)), accepted, VIEW, NOTHING) == 60
+    with pytest.raises(TableRolledBack):
+        start_after(table({3: 2}, 3, at(60, 5, sequence=5)), accepted, VIEW, NOTHING)
 
 
 @pytest.mark.parametrize(

@@ -319,6 +319,39 @@ def test_a_rolled_back_table_stops_until_the_user_accepts_it(twice_registered: T
     assert sink.register(CONTINUE).objects == 0
 
 
+@pytest.mark.parametrize("rolls_back", [False, True])
+def test_a_rollback_behind_a_snapshot_that_a_tag_keeps_stops(table_sink: TableSink, rolls_back: bool) -> None:
+    """The snapshot between the position and the head expires, which may be before or after that of the position."""
+
+    def commit() -> None:
+        with table_sink.table().transaction() as transaction, transaction.update_snapshot().fast_append():
+            pass
+
+    table_sink.write(20)
+    table_sink.register()
+    commit()
+    table_sink.write(40)
+    table_sink.register()
+    tagged = table_sink.table().metadata.current_snapshot_id
+    assert tagged is not None
+    with table_sink.table().manage_snapshots() as snapshots:
+        snapshots.create_tag(tagged, "nightly")
+    if rolls_back:
+        roll_back(table_sink, to=1)
+    else:
+        commit()
+    between = table_sink.table().metadata.current_snapshot_id
+    assert between is not None
+    commit()
+    table_sink.table().maintenance.expire_snapshots().by_ids([between]).commit()
+    table_sink.write(60)
+    if rolls_back:
+        assert isinstance(error_of(lambda: table_sink.register(CONTINUE)), TableRolledBack)
+    else:
+        table_sink.register(CONTINUE)
+        expect_once(table_sink)
+
+
 def test_an_accepted_rollback_without_new_objects_is_remembered(table_sink: TableSink) -> None:
     for records in (20, 40):
         table_sink.write(records)
