@@ -12,7 +12,7 @@ from sink_job.ledger.state import ClosedObject
 from sink_job.tables import plan
 from sink_job.tables.files import ObjectFooter
 from sink_job.tables.missing.footers import READERS, read_batch
-from sink_job.tables.parquet_schema import ParquetColumns
+from sink_job.tables.parquet_schema import ObjectColumns
 from sink_job.tables.plan import Batch
 from tests.unit.tables.parquet_objects import listed
 
@@ -24,7 +24,7 @@ class Store:
 
     def __init__(self, first: int = 0, columns: int = 1) -> None:
         self.first = first
-        self.columns = ParquetColumns(Schema(), tuple(range(columns)))
+        self.columns = ObjectColumns(Schema(), tuple(range(columns)))
         self.reads: list[str] = []
         self._lock = threading.Lock()
 
