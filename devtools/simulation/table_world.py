@@ -190,7 +190,7 @@ class TableWorld:
             self.files.gone.clear()
         self._register_and_resolve()
         if self.on_missing is not None:
-            self._register(Request(from_beginning=True))
+            self._register_and_resolve(Request(from_beginning=True))
         self._check_once()
         found = self.catalog.contents()
         missing = {path: o for o in self.objects if (path := self.files.url_of(o.key)) not in found}
@@ -356,9 +356,9 @@ class TableWorld:
             request, limit=self.rng.choice((1, 2, 100))
         )
 
-    def _register_and_resolve(self) -> None:
+    def _register_and_resolve(self, request: Request | None = None) -> None:
         """A user registers, and accepts what has changed. Nothing else happens meanwhile."""
-        request = self.request
+        request = request or self.request
         for _ in range(RESOLUTIONS):
             try:
                 self._register(request)
