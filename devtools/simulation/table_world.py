@@ -149,6 +149,7 @@ class TableWorld:
         self.kind = self.rng.choice(KINDS)
         self._moves = random.Random(f"{seed}/moves")
         self.on_missing = self._moves.choice(ON_MISSING)
+        self._away = self._moves.choice((0.15, 0.6))
         self._log = log
         self.scheduler = Scheduler(random.Random(f"{seed}/turns"), now=1, stay=self.rng.choice((0.3, 0.7)), tick=5)
         self.scheduler.on_step = self._events
@@ -254,8 +255,8 @@ class TableWorld:
 
     def _move(self) -> None:
         """A reader moves an object away, or back."""
-        if self.objects and self._moves.random() < 0.15:
-            key = self._moves.choice(self.objects).key
+        if self.objects and self._moves.random() < self._away:
+            key = self._moves.choice(self.objects[-4:]).key
             self.trace(f"{key} is moved away")
             self.files.gone.add(key)
         if self.files.gone and self._moves.random() < 0.1:
