@@ -12,7 +12,7 @@ from sink_job.api.enums import OutputFormat
 from sink_job.api.errors import TableNotRegistered
 from sink_job.avro.container import sync_marker
 from sink_job.tables.avro_objects.metadata_reader import MetadataReader
-from sink_job.tables.files import DataFiles
+from sink_job.tables.files import DataFiles, ObjectGone
 from tests.support.memory_s3 import MemoryS3
 from tests.unit.codecs.typed_cases import CASES
 from tests.unit.codecs.typed_objects import RECORDS, AvroColumns, object_of
@@ -41,3 +41,16 @@ def test_each_object_has_the_format_of_its_name() -> None:
 def test_an_object_of_another_format_is_rejected() -> None:
     with pytest.raises(TableNotRegistered, match=r"topics/a\.json\.gz is neither a Parquet nor an Avro object"):
         read("topics/a.json.gz", b"{}", 1)
+
+
+@pytest.mark.parametrize("key", ["topics/a.parquet", "topics/a.avro"])
+def test_an_object_that_does_not_exist_is_none_or_an_error(key: str) -> None:
+    s3: Any = MemoryS3()
+    reader = MetadataReader(s3, {}, lambda o, own: ())
+    o = listed(key, b"x", 1)
+    assert reader.find(o) is None
+    with pytest.raises(ObjectGone, match=f"s3://archive/{key} does not exist any more.*onMissing: Skip"):
+        reader.read(o)
+    s3.put(key, b"y")
+    with pytest.raises(TableNotRegistered, match="is not as the ledger says"):
+        reader.find(o)
