@@ -98,7 +98,9 @@ def test_a_catalog_that_does_not_answer_cannot_be_opened_now() -> None:
 
 
 def test_a_database_in_a_folder_that_does_not_exist_is_a_configuration_error() -> None:
-    with pytest.raises(ConfigurationError, match=r"the folder /no/such/folder does not exist: .*spec\.tables\.catalog\.uri"):
+    with pytest.raises(
+        ConfigurationError, match=r"the folder /no/such/folder does not exist: .*spec\.tables\.catalog\.uri"
+    ):
         open_at(CatalogType.SQL, "sqlite:////no/such/folder/c.db")
 
 
