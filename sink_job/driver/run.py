@@ -229,7 +229,9 @@ class _Run:
         with registering(self.sink, settings, s3, self.progress, _clock, SECRETS, secrets, held) as registrar:
             coordinator.run()
             if registrar is not None and self.options.goal.ends and not self.signals.requested:
-                registrar.finish()
+                failure = registrar.finish()
+                if failure is not None and not self.only_publishes:
+                    raise failure
 
     def _previous_writer(
         self,

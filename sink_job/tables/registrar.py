@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-from sink_job.api.errors import SinkError, TransientError
+from sink_job.api.errors import SinkError, TableNotRegistered, TransientError
 from sink_job.api.report import Failure, TableReport, TableSums
 from sink_job.api.sections.tables_section import TableSpec
 from sink_job.api.spec import Sink
@@ -73,6 +73,11 @@ class _Schedule:
     def is_due(self, published: Mapping[str, int], now: int) -> bool:
         return now >= self.next_ms and published != self.counted
 
+    def failing(self) -> list[TableLag]:
+        """The tables whose last registration has ended with an error."""
+        lags = [*self.lags.values(), *([] if self.failure is None else [self.failure])]
+        return [each for each in lags if each.reason is not None]
+
     def reports(self, published: Mapping[str, int], now: int) -> list[TableReport]:
         found = [*self.lags.values(), *([] if self.failure is None else [self.failure])]
         return [each.report(published.get(each.topic, 0), now) for each in found]
@@ -87,6 +92,18 @@ def _from(first: str, names: Mapping[str, str]) -> list[tuple[str, str]]:
 def _after(topic: str, names: Mapping[str, str]) -> str:
     """The topic after `topic`, the first one after the last."""
     return min((each for each in names if each > topic), default="")
+
+
+def _failure(failing: Sequence[TableLag]) -> SinkError | None:
+    """The error of a run that has copied all records, and not registered all objects."""
+    if not failing:
+        return None
+    first, others = failing[0], f" (and {len(failing) - 1} other tables)" if failing[1:] else ""
+    is_transient = all(each.reason == TransientError.__name__ for each in failing)
+    return (TransientError if is_transient else TableNotRegistered)(
+        f"all records were copied, and not all objects were registered: table {first.table}{others}: "
+        f"{first.reason}: {first.message}"
+    )
 
 
 class Registrar:
@@ -129,14 +146,16 @@ class Registrar:
         self._stop.set()
         self._thread.join(END_S)
 
-    def finish(self) -> None:
-        """Ends the thread, then registers what the driver has published last. Errors are in the report and the log."""
+    def finish(self) -> SinkError | None:
+        """Ends the thread, then registers what the driver has published last. Returns the error of a table that lacks
+        objects; None if all have all of them. Errors are in the report and the log, too."""
         self._stop.set()
         self._thread.join()
         self._stop.clear()
         for each in self._schedules:
             each.next_ms = 0
         self._poll_safely()
+        return _failure([lag for each in self._schedules for lag in each.failing()])
 
     def _run(self, tick_s: float) -> None:
         while not self._stop.wait(tick_s):

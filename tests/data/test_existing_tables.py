@@ -154,6 +154,18 @@ def test_a_table_with_rows_of_another_program_has_them_and_the_records_of_a_new_
     sink.must("verify", "--table")
 
 
+def test_a_run_that_ends_ends_with_the_error_of_a_table(tables: ExistingTables, topics: Topics, topic: str) -> None:
+    topics.create(topic)
+    topics.produce_values(topic, [json.dumps(flight(n)).encode() for n in range(15)])
+    sink = tables.sink("flights", topic, "lake.flights")
+    sink.catch_up()
+    tables.catalog._catalog.drop_table("lake.flights")
+    topics.produce_values(topic, [json.dumps(flight(n)).encode() for n in range(15, 20)])
+    output = sink.must("run", "--until-caught-up", "--publish-open", exit_code=7)
+    assert "all records were copied, and not all objects were registered: table lake.flights: TableReplaced:" in output
+    sink.must("verify", "--deep")
+
+
 def test_two_sinks_of_two_topics_have_one_table(tables: ExistingTables, topics: Topics, topic: str) -> None:
     tables.create("lake.all", COLUMNS)
     for number, name in enumerate((f"{topic}-a", f"{topic}-b")):

@@ -12,7 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from sink_job.api.enums import OutputFormat
-from sink_job.api.errors import TransientError
+from sink_job.api.errors import SinkError, TableNotRegistered, TableReplaced, TransientError
 from sink_job.api.report import TableReport, TableSums
 from sink_job.s3 import S3Settings
 from sink_job.tables import registrar as module
@@ -333,8 +333,23 @@ def test_the_end_of_a_run_registers_what_was_published_last(driver: RegisteringD
     with driver.registrar(tick_s=0.01) as registrar:
         wait_until(lambda: driver.progress.sums is not None and driver.progress.sums.commits == 1)
         driver.write(20)
-        registrar.finish()
+        assert registrar.finish() is None
     assert driver.rows() == 2
+
+
+@pytest.mark.parametrize(("error", "kind"), [(TransientError, TransientError), (TableReplaced, TableNotRegistered)])
+def test_the_end_of_a_run_returns_the_error_of_a_table(
+    driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch, error: type[SinkError], kind: type[SinkError]
+) -> None:
+    def fails(*_: object) -> None:
+        raise error("no table today")
+
+    driver.write(10)
+    monkeypatch.setattr(IcebergCatalog, "load", fails)
+    with driver.registrar() as registrar:
+        failure = registrar.finish()
+    assert type(failure) is kind
+    assert f"table lake.log: {error.__name__}: no table today" in str(failure)
 
 
 def test_a_stop_ends_a_registration_that_waits(driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch) -> None:
