@@ -51,7 +51,8 @@ def _register(store: Any, objects: Any) -> Any:
     from sink_job.api.sections.tables_section import CatalogSpec
     from sink_job.tables.catalogs import open_catalog
     from sink_job.tables.plan import LedgerView, Request
-    from sink_job.tables.registration import Registration, TopicTable
+    from sink_job.tables.registration import Registration
+    from sink_job.tables.registrations.topic_table import TopicTable
 
     lake: Any = MemoryS3()
     with tempfile.TemporaryDirectory() as folder:

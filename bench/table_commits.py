@@ -25,7 +25,8 @@ from sink_job.s3 import connect
 from sink_job.tables.catalogs import TableCatalog, open_catalog
 from sink_job.tables.file_io import clients_like
 from sink_job.tables.plan import LedgerView, Request
-from sink_job.tables.registration import Registration, TopicTable
+from sink_job.tables.registration import Registration
+from sink_job.tables.registrations.topic_table import TopicTable
 from tests.support.synthetic_log import loopback_settings
 from tests.unit.tables.parquet_objects import column, listed, parquet
 

@@ -1,5 +1,5 @@
-"""A catalog with one table in memory, whose replies get lost and whose commits are delayed, and other programs that
-change the table. Metadata, requirements and manifests are PyIceberg's own."""
+"""A catalog with tables in memory, whose replies get lost and whose commits are delayed, and other programs that
+change a table. Metadata, requirements and manifests are PyIceberg's own."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import (
+    AddSchemaUpdate,
     RemovePropertiesUpdate,
     RemoveSnapshotsUpdate,
+    SetCurrentSchemaUpdate,
     SetPropertiesUpdate,
     SetSnapshotRefUpdate,
     TableRequirement,
@@ -35,6 +37,8 @@ from pyiceberg.types import LongType, NestedField
 from sink_job.api.errors import TransientError
 from sink_job.tables.catalogs import CommitRejected, CommitUnknown
 
+NAME: Final = "lake.log"
+"""The table that is meant without a name."""
 LOCATION: Final = "s3://lake/tables/log"
 COLUMNS: Final = Schema(NestedField(1, "c", LongType(), required=False))
 FAULTS: Final = ("conflict", "server error", "lost", "lost reply")
@@ -109,10 +113,15 @@ class SimulatedCatalog:
         self._draw = draw
         self._load_fails = load_fails
         self.io = MemoryIO()
-        self.metadata: TableMetadata | None = None
+        self.tables: dict[str, TableMetadata] = {}
         self.delayed: list[Callable[[], None]] = []
         self._compacted: dict[str, Mapping[str, int]] = {}
         self._contents: dict[int, Mapping[str, int]] = {}
+
+    @property
+    def metadata(self) -> TableMetadata | None:
+        """That of the table `NAME`; None if it does not exist."""
+        return self.tables.get(NAME)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
@@ -120,7 +129,7 @@ class SimulatedCatalog:
         self._step("load")
         if self._load_fails() is not None:
             raise TransientError("500")
-        found = self._table()
+        found = self._table(name)
         self._step("reply to load")
         return found
 
@@ -129,22 +138,23 @@ class SimulatedCatalog:
             COLUMNS, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, LOCATION, dict(properties)
         )
         catalog: Any = None
-        return StagedTable(("lake", "log"), metadata, f"{LOCATION}/metadata/0.json", self.io, catalog)
+        return StagedTable(tuple(name.split(".")), metadata, f"{LOCATION}/metadata/0.json", self.io, catalog)
 
     def commit(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> None:
         self._step("commit")
+        name = ".".join(table.name())
         fault = self._draw()
         if fault == "conflict":
             raise CommitRejected("409")
         if fault == "server error":
             raise CommitUnknown("500")
         if fault == "lost":
-            self.delayed.append(lambda: self._apply(requirements, updates))
+            self.delayed.append(lambda: self._apply(requirements, updates, name))
             raise CommitUnknown("timeout")
         try:
-            self._apply(requirements, updates)
+            self._apply(requirements, updates, name)
         except CommitFailedException as error:
             if fault != "lost reply":
                 raise CommitRejected(str(error)) from error
@@ -162,25 +172,29 @@ class SimulatedCatalog:
         except (CommitFailedException, ValueError):
             return
 
-    def _table(self) -> Table | None:
-        if self.metadata is None:
+    def _table(self, name: str = NAME) -> Table | None:
+        metadata = self.tables.get(name)
+        if metadata is None:
             return None
         catalog: Any = None
-        return Table(("lake", "log"), self.metadata, f"{LOCATION}/metadata/1.json", self.io, catalog)
+        return Table(tuple(name.split(".")), metadata, f"{LOCATION}/metadata/1.json", self.io, catalog)
 
-    def _apply(self, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]) -> None:
+    def _apply(
+        self, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...], name: str = NAME
+    ) -> None:
+        base = self.tables.get(name)
         for each in requirements:
-            each.validate(self.metadata)
-        base = self.metadata
-        self.metadata = update_table_metadata(
+            each.validate(base)
+        self.tables[name] = update_table_metadata(
             MetastoreCatalog._empty_table_metadata() if base is None else base, updates, enforce_validation=base is None
         )
 
     # -- what the table has --------------------------------------------------------------------------------------------
 
-    def contents(self) -> Mapping[str, int]:
+    def contents(self, name: str = NAME) -> Mapping[str, int]:
         """How often the table has each object, by its path."""
-        head = None if self.metadata is None else self.metadata.current_snapshot()
+        metadata = self.tables.get(name)
+        head = None if metadata is None else metadata.current_snapshot()
         if head is None:
             return {}
         if head.snapshot_id not in self._contents:
@@ -194,16 +208,16 @@ class SimulatedCatalog:
 
     # -- other programs ------------------------------------------------------------------------------------------------
 
-    def compact(self) -> None:
+    def compact(self, name: str = NAME) -> None:
         """All objects are in one file of another program then."""
-        self._snapshot(_Replacing, self.contents())
+        self._snapshot(name, _Replacing, self.contents(name))
 
-    def append(self) -> None:
+    def append(self, name: str = NAME) -> None:
         """A snapshot of another program, without files."""
-        self._snapshot(_FastAppendFiles, None)
+        self._snapshot(name, _FastAppendFiles, None)
 
-    def _snapshot(self, kind: type[_FastAppendFiles], contents: Mapping[str, int] | None) -> None:
-        table = self._table()
+    def _snapshot(self, name: str, kind: type[_FastAppendFiles], contents: Mapping[str, int] | None) -> None:
+        table = self._table(name)
         assert table is not None
         producer = kind(Operation.APPEND, Transaction(table), self.io)
         if contents is not None:
@@ -211,14 +225,22 @@ class SimulatedCatalog:
             self._compacted[path] = dict(contents)
             producer.append_data_file(_file(path))
         updates, _ = producer._commit()
-        self._apply((), updates)
+        self._apply((), updates, name)
 
-    def expire(self) -> None:
+    def expire(self, name: str = NAME) -> None:
         """All snapshots but the head."""
-        assert self.metadata is not None
-        old = [each.snapshot_id for each in self.metadata.snapshots if each != self.metadata.current_snapshot()]
+        metadata = self.tables[name]
+        old = [each.snapshot_id for each in metadata.snapshots if each != metadata.current_snapshot()]
         if old:
-            self._apply((), (RemoveSnapshotsUpdate.model_validate({"snapshot-ids": old}),))
+            self._apply((), (RemoveSnapshotsUpdate.model_validate({"snapshot-ids": old}),), name)
+
+    def drop_column(self, number: int, name: str = NAME) -> None:
+        """Objects may have any type in the column then."""
+        metadata = self.tables[name]
+        fields = [each for each in metadata.schema().fields if each.field_id != number]
+        schema = Schema(*fields, schema_id=max(each.schema_id for each in metadata.schemas) + 1)
+        current = SetCurrentSchemaUpdate.model_validate({"schema-id": -1})
+        self._apply((), (AddSchemaUpdate(schema=schema), current), name)
 
     def roll_back(self) -> bool:
         """To any ancestor of the head; returns whether there is one."""
@@ -236,15 +258,15 @@ class SimulatedCatalog:
 
     def create(self) -> TableMetadata:
         """An empty table, before the first registration."""
-        self.metadata = self.stage("", {"format-version": "2"}).metadata
-        return self.metadata
+        self.tables[NAME] = self.stage(NAME, {"format-version": "2"}).metadata
+        return self.tables[NAME]
 
     def snapshots(self) -> Sequence[Snapshot]:
         return [] if self.metadata is None else self.metadata.snapshots
 
     def replace(self) -> None:
         """Another program drops the table, and perhaps creates an empty one with the same columns."""
-        self.metadata = None
+        del self.tables[NAME]
         if self._rng.random() < 0.5:
             self.create()
 

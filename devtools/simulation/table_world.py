@@ -37,7 +37,9 @@ from sink_job.tables.missing.skipped import NOTHING
 from sink_job.tables.parquet_schema import ObjectColumns
 from sink_job.tables.plan import Acceptance, LedgerView, Request, last_committed
 from sink_job.tables.position import as_text, position_in, position_property
-from sink_job.tables.registration import Registration, TopicTable
+from sink_job.tables.registration import Registration
+from sink_job.tables.registrations import preparation
+from sink_job.tables.registrations.topic_table import TopicTable
 
 SINK_ID: Final = "sink"
 ROOT: Final = "topics/_s3sink/sink/"
@@ -442,9 +444,9 @@ def _closed(number: int, acknowledged: int) -> ClosedObject:
 
 def run_case(seed: int, log: Callable[[str], None] | None = None) -> Violation | None:
     """What a run has violated."""
-    footers = patch.object(registration, "MetadataReader", _Footers)
-    ids = patch.object(registration, "LedgerFieldIds", _FieldIds)
-    with without_threads(random.Random(f"{seed}/threads")), footers, ids:
+    footers = patch.object(preparation, "MetadataReader", _Footers)
+    ids = [patch.object(module, "LedgerFieldIds", _FieldIds) for module in (preparation, registration)]
+    with without_threads(random.Random(f"{seed}/threads")), footers, ids[0], ids[1]:
         try:
             TableWorld(seed, log).run()
         except Violation as violation:
@@ -458,7 +460,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--verbose", action="store_true", help="print the events of the first case alone")
     args = parser.parse_args()
-    logging.getLogger(registration.__name__).setLevel(logging.ERROR)
+    logging.getLogger("sink_job.tables").setLevel(logging.ERROR)
     if args.verbose:
         print(run_case(args.seed, print))
         return

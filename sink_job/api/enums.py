@@ -336,6 +336,11 @@ class OnMissing(StrEnum):
     SKIP = "Skip"
 
 
+class OnTableChange(StrEnum):
+    STOP = "Stop"
+    NEW_TABLE = "NewTable"
+
+
 class CatalogType(StrEnum):
     REST = "Rest"
     GLUE = "Glue"

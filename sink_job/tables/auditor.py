@@ -29,6 +29,8 @@ from sink_job.tables.partitions.object_partitions import Partitioner
 from sink_job.tables.partitions.partition_audit import PartitionReader
 from sink_job.tables.plan import LedgerView, is_rolled_back
 from sink_job.tables.position import TablePosition, other_positions, position_in
+from sink_job.tables.successors.continuation import Continuation
+from sink_job.tables.successors.parts import TablePart
 from sink_job.verify.parquet_footers import is_parquet
 
 ReadLedger = Callable[[], tuple[LedgerView, Mapping[str, Iterable[ClosedObject]]]]
@@ -52,10 +54,11 @@ def verify_table(
     prefixes: Sequence[str],
     branch: str = MAIN_BRANCH,
     rows: RowAccess | None = None,
+    part: tuple[Continuation | None, Continuation | None] = (None, None),
 ) -> TableAudit:
     """The audit of a branch of the table of a topic; `prefixes` are those of all keys of the sink. Only metadata is
     read, and with `rows` the rows of files that are not the sink's. The ledger is read after the table, so it has every
-    object of the table.
+    object of the table. `part`: what the tables before have, and where the objects after those of this table are.
 
     Raises TableNotRegistered if the table does not exist, has no position of this ledger, has files with deletes, or
     files whose rows cannot be read.
@@ -67,15 +70,16 @@ def verify_table(
     files = TableFiles(table, branch, partitions)
     index = FileIndex(files, [f"s3://{bucket}/{prefix}" for prefix in prefixes])
     ledger, by_topic = read()
-    objects = by_topic.get(topic, ())
+    own = TablePart(by_topic.get(topic, ()), *part)
     position = position_in(table.properties, ledger.sink_id)
     if position is None or position.ledger != ledger.identity:
         raise TableNotRegistered(f"table {name} has no position of this sink's ledger: it cannot be verified")
-    audit = MetadataAudit(index, files, position, ledger.copied_from, _path_texts(partitions.names, position, ledger))
+    texts = _path_texts(partitions.names, position, ledger)
+    audit = MetadataAudit(index, files, own.position(position), own.copied_from(ledger, position), texts)
     moved = _MovedObjects(ledger)
     skipped = SkippedObjects.of(position.skipped, table.properties, ledger.sink_id)
-    audit.skip(skipped, _with_paths(objects, bucket))
-    audit.compare(_with_paths(objects, bucket), moved.see)
+    audit.skip(skipped, _with_paths(own, bucket))
+    audit.compare(_with_paths(own, bucket), moved.see)
     is_back = is_rolled_back(table.metadata, position, branch, lambda: added_by(table, branch))
     if rows is None or not len(index.others):
         return audit.result(is_rolled_back=is_back)
@@ -85,7 +89,7 @@ def verify_table(
             "written, so rows have no topic, partition and offset"
         )
         return replace(audit.result(is_rolled_back=is_back), notes=(note,))
-    reader = _TableRowReader(table, files, index, objects, ledger, topic, rows)
+    reader = _TableRowReader(table, files, index, own, ledger, topic, rows)
     is_shared = bool(other_positions(table.properties, ledger.sink_id))
     found = RowAudit(moved.ranges.components(), reader, audit.findings).run(
         allows_foreign=is_shared, without=moved.without

@@ -157,6 +157,7 @@ def _view(ledger: Ledger, state: LedgerState, sink_id: str) -> LedgerView:
         number=state.number,
         resets=tuple(claim.number for claim in resets),
         copied_from=max((claim.number for claim in resets if _copies_again(claim)), default=0),
+        copies=tuple(claim.number for claim in resets if _copies_again(claim)),
         layouts={number: layouts[text] for number, text in texts.items()},
         enveloped=frozenset(number for number, text in texts.items() if parsed[text].format.envelope),
         claims={**dict.fromkeys(state.claims, ""), **{claim.number: claim.attempt for claim in claims}},

@@ -15,6 +15,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from sink_job.ledger import files
 from sink_job.s3 import S3Client
 from sink_job.tables.missing.skipped import Skipped
+from sink_job.tables.successors.continuation import Continuation
 
 FORMAT: Final = 1
 
@@ -24,7 +25,8 @@ class Memory(msgspec.Struct, frozen=True):
 
     `accepted` is a snapshot with a position from which the table was rolled back, which the user has accepted for
     `branch`, and `accepted_head` the head of the branch then; 0: none. `sequence` and `accepted_sequence` are the
-    sequence numbers of `snapshot` and `accepted_head`.
+    sequence numbers of `snapshot` and `accepted_head`. `continued`: the table was left, and this was seen in it. Later
+    registrations do not load it.
     """
 
     uuid: str
@@ -40,6 +42,7 @@ class Memory(msgspec.Struct, frozen=True):
     claim: str = ""
     sequence: int = 0
     accepted_sequence: int = 0
+    continued: Continuation | None = None
 
 
 class StoredMemory:

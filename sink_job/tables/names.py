@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from sink_job.api.errors import InvalidSpec, TableNotRegistered
+from sink_job.tables.successors.continuation import MAX_TABLES, successor_name
 
 _NOT_PLAIN: Final = re.compile(r"[^a-z0-9_]")
 TOPIC: Final = "{topic}"
@@ -27,6 +28,18 @@ def check_owner(names: Mapping[str, str], table: str) -> None:
             f"spec.tables: the topics {', '.join(owners[:-1])} and {owners[-1]} have the same table {table}: use a "
             f"sink for each, or a name with {TOPIC} if it has none"
         )
+
+
+def check_successors(names: Collection[str], continued: Iterable[str]) -> None:
+    """Raises TableNotRegistered if a successor of one of the `continued` tables would have one of the `names`."""
+    for each in sorted(continued):
+        for number in range(2, MAX_TABLES + 1):
+            if (successor := successor_name(each, number)) in names:
+                raise TableNotRegistered(
+                    f"spec.tables: with NewTable {each} may be continued in {successor}, which is the table of another "
+                    "topic or entry: use onReset: Stop and onIncompatible: Stop, another name such as "
+                    f"{TOPIC}_t, or a sink for each"
+                )
 
 
 def check_chosen(names: Collection[str], chosen: Collection[str]) -> None:

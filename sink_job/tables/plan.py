@@ -67,11 +67,11 @@ class LedgerView:
     """The ledger of a sink, as it was read.
 
     `identity` is the attempt of its first claim: another ledger at the same place has another one. `number` is its
-    newest record when it was read, `resets` are the records of the offset resets, ascending. `copied_from`: that of the
-    last one into a directory of its own, 0 without one. Objects that were acknowledged before have records that are
-    copied again. `layouts` are those of the paths of objects, by the number of the claim with their settings;
-    `enveloped` are the claims with `format.envelope`. `claims` are the attempts of all claims by their numbers, empty
-    for one that was deleted.
+    newest record when it was read, `resets` are the records of the offset resets, ascending. `copies` are those of them
+    after which records are copied again, into a directory of their own. `copied_from`: the last one of `copies`, 0
+    without one. Objects that were acknowledged before have records that are copied again. `layouts` are those of the
+    paths of objects, by the number of the claim with their settings; `enveloped` are the claims with `format.envelope`.
+    `claims` are the attempts of all claims by their numbers, empty for one that was deleted.
     """
 
     sink_id: str
@@ -79,6 +79,7 @@ class LedgerView:
     number: int
     resets: tuple[int, ...] = ()
     copied_from: int = 0
+    copies: tuple[int, ...] = ()
     layouts: Mapping[int, PathLayout] = field(default_factory=dict)
     enveloped: frozenset[int] = frozenset()
     claims: Mapping[int, str] = field(default_factory=dict)
@@ -174,12 +175,14 @@ def _is_newer(committed: TablePosition, position: TablePosition) -> bool:
 
 
 def next_batch(objects: Iterable[ClosedObject], after: int, end: int, limit: int = MAX_OBJECTS) -> Batch | None:
-    """The next objects that were acknowledged after record `after`; `objects` are in the order of these records, and
-    `end` is the newest record of the ledger. None if there are none. A record's objects are in one batch."""
+    """The next objects that were acknowledged after record `after`, up to record `end`; `objects` are in the order of
+    these records. None if there are none. A record's objects are in one batch."""
     added: list[ClosedObject] = []
     for o in objects:
         if o.acknowledged <= after:
             continue
+        if o.acknowledged > end:
+            break
         if len(added) >= limit and o.acknowledged != added[-1].acknowledged:
             return Batch(added, added[-1].acknowledged)
         added.append(o)
@@ -345,7 +348,7 @@ def _check_ledger(position: TablePosition, memory: Memory | None, ledger: Ledger
     """A position beyond the ledger is only that of another registration, which has read more of it, if the memory
     confirms it."""
     if position.ledger != ledger.identity:
-        raise _other_ledger(position.ledger, ledger)
+        raise other_ledger(position.ledger, ledger)
     is_confirmed = memory is not None and memory.ledger == position.ledger and memory.record >= position.record
     if position.record > ledger.number and not is_confirmed:
         raise beyond(position.record, ledger)
@@ -373,7 +376,7 @@ def beyond(record: int, ledger: LedgerView) -> TransientError:
     )
 
 
-def _other_ledger(found: str, ledger: LedgerView) -> TableNotRegistered:
+def other_ledger(found: str, ledger: LedgerView) -> TableNotRegistered:
     return TableNotRegistered(
         f"the table has objects of the ledger {found}, and the one of this sink is {ledger.identity}, with "
         f"{ledger.number:,} records: the ledger was deleted, or another sink has the same sinkId. Use another name in "

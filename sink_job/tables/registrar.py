@@ -23,12 +23,12 @@ from sink_job.s3 import S3Client, S3Settings
 from sink_job.tables.catalog.access import CatalogSecrets
 from sink_job.tables.hive_tables.choice import AnyCatalog, registration_in
 from sink_job.tables.ledger_reader import KnownFiles
-from sink_job.tables.memory import StoredMemory
 from sink_job.tables.names import table_names
 from sink_job.tables.plan import Request
 from sink_job.tables.position import TablePosition
-from sink_job.tables.registration import RegistrationOutcome
+from sink_job.tables.registrations.topic_table import RegistrationOutcome
 from sink_job.tables.sink_tables import SinkTables, read_tables
+from sink_job.tables.successors.chain import last_memory
 from sink_job.tables.table_lag import TableLag, shown, sums
 
 TICK_S: Final = 1.0
@@ -262,7 +262,7 @@ class Registrar:
     def _last_record(self, tables: SinkTables, lag: TableLag) -> int:
         """The record up to which the table is known to have all objects."""
         try:
-            memory = StoredMemory(self._s3, tables.root, lag.table).read()
+            lag.last, memory = last_memory(self._s3, tables.root, lag.table)
         except SinkError:
             return 0 if lag.position is None else lag.position.record
         if memory is None:
@@ -274,10 +274,11 @@ class Registrar:
     def _succeeded(self, lag: TableLag, outcome: RegistrationOutcome) -> None:
         if lag.reason is not None:
             _log.info("table %s: registered again", lag.table)
+        lag.last = outcome.table
         lag.added(outcome.position, outcome.objects, outcome.commits, self._clock())
         lag.skipped = outcome.lacking
         if outcome.objects:
-            _log.info("table %s: added %d objects with %d records", lag.table, outcome.objects, outcome.records)
+            _log.info("table %s: added %d objects with %d records", lag.last, outcome.objects, outcome.records)
 
     def _failed_before(self, schedule: _Schedule, error: BaseException) -> None:
         """An error before the tables of an entry are known: all of them may lack objects. The next registration is due

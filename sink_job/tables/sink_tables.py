@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sink_job.api.enums import OnMissing
+from sink_job.api.enums import OnMissing, OnTableChange
 from sink_job.api.errors import InvalidSpec
 from sink_job.api.sections.tables_section import TableSpec
 from sink_job.api.spec import Sink
@@ -16,9 +16,10 @@ from sink_job.tables.catalog.access import CatalogAccess, CatalogSecrets
 from sink_job.tables.hive_tables.choice import AnyCatalog, open_any
 from sink_job.tables.housekeeping import Housekeeping
 from sink_job.tables.ledger_reader import KnownFiles, TopicObjects, read_ledger
-from sink_job.tables.names import check_chosen, check_owner, table_names
+from sink_job.tables.names import check_chosen, check_owner, check_successors, table_names
 from sink_job.tables.plan import LedgerView
-from sink_job.tables.registration import TopicTable
+from sink_job.tables.registrations.topic_table import TopicTable
+from sink_job.tables.successors.continuation import Successors
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,12 @@ class SinkTables:
     def target(self, name: str, topic: str, wait: Callable[[float], None]) -> TopicTable:
         """The table of a topic, and what is to be in it. `wait` is called with seconds. Raises InvalidSpec if several
         entries of the manifest have a table of this name, since its position is one, and TableNotRegistered if several
-        topics have it."""
+        topics have it, or a table may be continued in another one."""
         found = [spec for spec in self.sink.spec.tables if name in table_names(spec.name, self.objects).values()]
         if len(found) != 1:
             raise InvalidSpec([f"spec.tables: {len(found)} entries have the table {name}: use a name for each"])
         check_owner(table_names(found[0].name, self.objects), name)
+        self._check_successors(name)
         return TopicTable(
             name=name,
             topic=topic,
@@ -79,12 +81,29 @@ class SinkTables:
             branch=found[0].branch,
             housekeeping=Housekeeping(found[0].history, found[0].keep_objects),
             skips_missing=found[0].on_missing is OnMissing.SKIP,
+            successors=Successors(
+                on_reset=found[0].on_reset is OnTableChange.NEW_TABLE,
+                on_incompatible=found[0].on_incompatible is OnTableChange.NEW_TABLE,
+                base=name,
+            ),
         )
+
+    def _check_successors(self, name: str) -> None:
+        """Neither the table nor one of its successors is that of another topic or entry, or a successor of it."""
+        names = [(spec, table_names(spec.name, self.objects).values()) for spec in self.sink.spec.tables]
+        continued = {each for spec, of_spec in names if may_continue(spec) for each in of_spec}
+        check_successors({each for _, of_spec in names for each in of_spec}, continued & {name})
+        check_successors({name}, continued)
 
     def catalog(self, spec: TableSpec) -> AnyCatalog:
         """Opens the catalog of these tables. Raises ConfigurationError and TransientError."""
         access = CatalogAccess.of(spec.catalog, self.secrets, self.settings)
         return open_any(spec.catalog, self.settings, access)
+
+
+def may_continue(spec: TableSpec) -> bool:
+    """Whether its tables may be continued in new ones."""
+    return OnTableChange.NEW_TABLE in (spec.on_reset, spec.on_incompatible)
 
 
 def open_tables(sink: Sink, secrets: CatalogSecrets, *, reads_only: bool = False) -> SinkTables:

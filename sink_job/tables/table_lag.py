@@ -15,6 +15,7 @@ from sink_job.tables.position import TablePosition
 class TableLag:
     """The lag of one table. Times are in ms.
 
+    `table` is the first one of the topic, `last` the one to which objects are added.
     `counted` is the number of objects of the topic that the driver had published when the ledger was read last, None
     before, `waiting` the number of objects of that reading that are not in the table, `since` the time since when
     objects are missing. `objects`, `commits` and `registered_at` are of this driver. `skipped`: the number of objects
@@ -23,6 +24,7 @@ class TableLag:
 
     table: str
     topic: str
+    last: str | None = None
     counted: int | None = None
     waiting: int = 0
     since: int | None = None
@@ -74,7 +76,7 @@ class TableLag:
         """The table in the report of the driver."""
         position = self.position
         return TableReport(
-            table=_shortened(self.table, MAX_TABLE_NAME),
+            table=_shortened(self.last or self.table, MAX_TABLE_NAME),
             topic=self.topic,
             generation=None if position is None else position.generation,
             record=None if position is None else position.record,

@@ -22,7 +22,8 @@ from sink_job.tables.catalogs import IcebergCatalog, open_catalog
 from sink_job.tables.file_io import clients_like
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.plan import Request
-from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
+from sink_job.tables.registration import Registration
+from sink_job.tables.registrations.topic_table import RegistrationOutcome, TopicTable
 from tests.support.catalog_front import login_folder
 from tests.support.glue_front import COMMITS, GlueFront, glue_front
 from tests.support.lake import VALUES, LakeFixture, expected

@@ -22,7 +22,7 @@ from sink_job.tables.hive_tables.glue_partitions import GluePartitions
 from sink_job.tables.hive_tables.registration import PartitionRegistration
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.plan import Request
-from sink_job.tables.registration import TopicTable
+from sink_job.tables.registrations.topic_table import TopicTable
 from tests.support.catalog_front import login_folder
 from tests.support.glue_front import glue_front
 from tests.support.lake import LakeFixture

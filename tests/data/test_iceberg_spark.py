@@ -21,7 +21,8 @@ from sink_job.avro.container import sync_marker
 from sink_job.avro.names import avro_name
 from sink_job.tables.audit import TableAudit
 from sink_job.tables.plan import LedgerView, Request
-from sink_job.tables.registration import Registration, TopicTable
+from sink_job.tables.registration import Registration
+from sink_job.tables.registrations.topic_table import TopicTable
 from tests.support.lake import VALUES, LakeFixture, expected
 from tests.support.placed_log import REGIONS, PlacedLog
 from tests.support.sink_fixture import SinkFixture

@@ -23,7 +23,8 @@ from sink_job.ledger.store import Ledger
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.partitions.object_paths import PathLayout
 from sink_job.tables.plan import LedgerView
-from sink_job.tables.registration import Registration, TopicTable
+from sink_job.tables.registration import Registration
+from sink_job.tables.registrations.topic_table import TopicTable
 from tests.support.lake import LakeFixture
 from tests.support.placed_log import START, PlacedLog
 from tests.support.sink_fixture import SinkFixture

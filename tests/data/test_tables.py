@@ -11,7 +11,8 @@ import pytest
 from devtools.processes import ServerFailedError
 from sink_job.api.enums import OutputFormat
 from sink_job.tables.plan import LedgerView, Request
-from sink_job.tables.registration import Registration, TopicTable
+from sink_job.tables.registration import Registration
+from sink_job.tables.registrations.topic_table import TopicTable
 from tests.support.lake import VALUES, LakeFixture, expected
 from tests.support.sink_fixture import SinkFixture
 from tests.support.table_sink import BEGIN, FORMAT, parquet_log

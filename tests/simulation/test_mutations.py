@@ -14,6 +14,7 @@ import pytest
 from devtools.simulation import mutations
 from devtools.simulation.mutations import MUTATIONS
 from devtools.simulation.table_mutations import TABLE_MUTATIONS
+from devtools.simulation.table_successor_mutations import SUCCESSOR_MUTATIONS
 
 RUNS = 600
 BASE = 0
@@ -43,7 +44,7 @@ def test_a_deliberate_defect_is_found(name: str) -> None:
 
 
 def test_the_file_of_seeds_has_no_other_names() -> None:
-    assert SEEDS.keys() <= {*MUTATIONS, *TABLE_MUTATIONS}
+    assert SEEDS.keys() <= {*MUTATIONS, *TABLE_MUTATIONS, *SUCCESSOR_MUTATIONS}
 
 
 def test_a_seed_that_no_longer_finds_its_defect_is_reported_after_a_search(monkeypatch: pytest.MonkeyPatch) -> None:

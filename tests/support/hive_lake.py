@@ -30,7 +30,8 @@ from sink_job.tables.catalogs import IcebergCatalog, open_catalog
 from sink_job.tables.file_io import clients_like, file_properties
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.plan import Request
-from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
+from sink_job.tables.registration import Registration
+from sink_job.tables.registrations.topic_table import RegistrationOutcome, TopicTable
 from tests.support.lake import VALUES, LakeFixture, expected
 from tests.support.sink_fixture import SinkFixture
 from tests.support.table_sink import BEGIN

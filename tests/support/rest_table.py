@@ -11,7 +11,8 @@ from sink_job.api.errors import TransientError
 from sink_job.ledger.store import Ledger
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.plan import Request
-from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
+from sink_job.tables.registration import Registration
+from sink_job.tables.registrations.topic_table import RegistrationOutcome, TopicTable
 from tests.support.lake import VALUES, LakeFixture, expected
 from tests.support.table_sink import BEGIN, FaultyCatalog
 

@@ -25,7 +25,8 @@ from sink_job.tables.housekeeping import Housekeeping
 from sink_job.tables.ledger_reader import read_ledger
 from sink_job.tables.memory import Memory, StoredMemory
 from sink_job.tables.plan import Request, head_of
-from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
+from sink_job.tables.registration import Registration
+from sink_job.tables.registrations.topic_table import RegistrationOutcome, TopicTable
 from tests.support.memory_s3 import MemoryS3
 from tests.support.memory_sink import MemorySinkFixture
 from tests.support.schema_log import SchemaLog

@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from sink_job.api.aws_types import EncryptionType
-from sink_job.api.enums import CatalogType, OnMissing, OutputFormat, TablePartitioning, TimestampExtractor
+from sink_job.api.enums import (
+    CatalogType,
+    OnMissing,
+    OnTableChange,
+    OutputFormat,
+    TablePartitioning,
+    TimestampExtractor,
+)
 from sink_job.api.field_errors import FieldError, Path
 from sink_job.api.field_types import is_loopback
 
@@ -49,6 +56,8 @@ def check_tables(spec: Spec) -> Iterator[FieldError]:
             yield FieldError((*_TABLES, at, "name"), message, ((*_TABLES, at, "catalog", "type"),))
         if not table.catalog.type.is_iceberg:
             yield from _of_iceberg(table, (*_TABLES, at))
+        elif table.on_missing is OnMissing.SKIP:
+            yield from _skipping(table, (*_TABLES, at))
         yield from _catalog(table.catalog, (*_TABLES, at, "catalog"))
 
 
@@ -72,10 +81,23 @@ def _of_iceberg(table: TableSpec, here: Path) -> Iterator[FieldError]:
         ("partitioning", table.partitioning is not TablePartitioning.PATH),
         ("branch", table.branch != "main"),
         ("onMissing", table.on_missing is not OnMissing.STOP),
+        ("onReset", table.on_reset is not OnTableChange.STOP),
+        ("onIncompatible", table.on_incompatible is not OnTableChange.STOP),
     ):
         if is_set:
             message = f"has no effect with the type {table.catalog.type}: remove it"
             yield FieldError((*here, name), message, ((*here, "catalog", "type"),))
+
+
+def _skipping(table: TableSpec, here: Path) -> Iterator[FieldError]:
+    """A skipped object may exist again after its table was left: no table takes it then."""
+    for name, chosen in (("onReset", table.on_reset), ("onIncompatible", table.on_incompatible)):
+        if chosen is OnTableChange.NEW_TABLE:
+            message = (
+                "NewTable cannot be used with onMissing: Skip: an object that exists again after its table was "
+                "continued would be in no table. Use Stop for one of them"
+            )
+            yield FieldError((*here, name), message, ((*here, "onMissing"),))
 
 
 def _hidden(spec: Spec, here: Path) -> Iterator[FieldError]:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import StrictBool
 
 from sink_job.api.base_model import SpecModel, description
-from sink_job.api.enums import CatalogType, OnMissing, TablePartitioning
+from sink_job.api.enums import CatalogType, OnMissing, OnTableChange, TablePartitioning
 from sink_job.api.field_types import Region, TextValidator
 from sink_job.api.sections.aws_access import AssumeRoleSpec
 from sink_job.api.sections.secret_refs import SecretKey, SecretRef
@@ -127,4 +127,14 @@ class TableSpec(SpecModel):
     on_missing: OnMissing = OnMissing.STOP
     """What happens when a published object does not exist any more before it is in the table, for example because a
     reader has moved it. Stop: nothing is added, and TableNotRegistered is reported with its key. Skip: it is left out,
-    and counted in status.tables[].skippedObjects. Only for tables of Iceberg."""
+    and counted in status.tables[].skippedObjects. Only for tables of Iceberg; not together with onReset or
+    onIncompatible: NewTable."""
+    on_reset: OnTableChange = OnTableChange.STOP
+    """What happens after an offset reset with NewPrefix, whose objects have records that the table has already. Stop:
+    nothing is added, and TableNotRegistered is reported. NewTable: the table gets what was published before the reset,
+    and the objects after it are in a new table of the same name with _2, then _3, up to _9. Only for tables of Iceberg;
+    not together with onMissing: Skip."""
+    on_incompatible: OnTableChange = OnTableChange.STOP
+    """What happens when columns of an object do not fit the table, for example after a change from int to string. Stop:
+    nothing is added, and TableIncompatible is reported. NewTable: that object and all later ones are in a new table of
+    the same name with _2, then _3, up to _9. Only for tables of Iceberg; not together with onMissing: Skip."""

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from sink_job.api.errors import DataLoss, InvalidSpec, ObjectConflict, TableNotRegistered
 from sink_job.driver.secret_registry import SECRETS
-from sink_job.tables.auditor import RowAccess, verify_table
+from sink_job.tables.auditor import RowAccess
 from sink_job.tables.audits.findings import MAX_LISTED
 from sink_job.tables.catalog.access import CatalogSecrets
 from sink_job.tables.hive_tables.store import PartitionStore
 from sink_job.tables.sink_tables import open_tables
+from sink_job.tables.successors.chain_audit import ChainAuditor
 
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
@@ -44,8 +45,9 @@ def run(args: argparse.Namespace, sink: Sink, secrets: Mapping[str, Path]) -> in
         except TableNotRegistered as error:  # the others are verified
             failed.append(error)
             continue
-        read, bucket = opened.read, sink.spec.s3.bucket
-        found[name] = verify_table(catalog, name, topic, read, bucket, opened.prefixes, branch, rows)
+        read, bucket, prefixes = opened.read, sink.spec.s3.bucket, opened.prefixes
+        auditor = ChainAuditor(opened.s3, opened.root, catalog, topic, read, bucket, prefixes, branch, rows)
+        found |= auditor.audits(name)
     if args.output == "json":
         tables = [_document(name, audit) for name, audit in found.items()]
         print(json.dumps({"sinkId": sink.sink_id, "exitCode": exit_code(found.values()), "tables": tables}, indent=2))

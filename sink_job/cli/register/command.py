@@ -14,7 +14,7 @@ from sink_job.cli.common import add_output, add_sink, failure_message, read_sink
 if TYPE_CHECKING:
     from sink_job.api.spec import Sink
     from sink_job.tables.plan import Request
-    from sink_job.tables.registration import RegistrationOutcome
+    from sink_job.tables.registrations.topic_table import RegistrationOutcome
 
 ACCEPTED = ("TableReplaced", "TableRolledBack", "TablePositionMissing", "TablePositionLower")
 
@@ -110,7 +110,7 @@ def _registered(
     from sink_job.driver.secret_registry import SECRETS
     from sink_job.tables.catalog.access import CatalogSecrets
     from sink_job.tables.hive_tables.choice import registration_in
-    from sink_job.tables.registration import RegistrationOutcome
+    from sink_job.tables.registrations.topic_table import RegistrationOutcome
     from sink_job.tables.sink_tables import open_tables
 
     opened = open_tables(sink, CatalogSecrets(secrets, SECRETS.hide))

@@ -10,7 +10,7 @@ from sink_job.api.errors import SinkError
 from sink_job.cli.common import failure_message, reason_of
 
 if TYPE_CHECKING:
-    from sink_job.tables.registration import RegistrationOutcome
+    from sink_job.tables.registrations.topic_table import RegistrationOutcome
 
 
 def as_json(sink_id: str, results: Iterable[tuple[RegistrationOutcome, SinkError | None]]) -> str:
@@ -20,7 +20,7 @@ def as_json(sink_id: str, results: Iterable[tuple[RegistrationOutcome, SinkError
 
 def as_text(outcome: RegistrationOutcome, *, dry_run: bool) -> str:
     """A line for people."""
-    if not outcome.objects:
+    if not outcome.objects and not outcome.commits:
         at = "it does not exist" if outcome.position is None else f"it has all objects up to {outcome.position}"
         return f"{outcome.table}: nothing to add; {at}{_skipped(outcome)}"
     does = "would add" if dry_run else "added"
@@ -31,7 +31,8 @@ def as_text(outcome: RegistrationOutcome, *, dry_run: bool) -> str:
         f"{outcome.records:,} records and {outcome.bytes:,} bytes"
     )
     if dry_run:
-        return f"{text} in the first commit{_skipped(outcome)}{_without_partition(outcome)}"
+        last = "" if outcome.continued is None else f", the last one, and continue in {outcome.continued.table}"
+        return f"{text} in the first commit{last}{_skipped(outcome)}{_without_partition(outcome)}"
     unit = "requests" if outcome.partitions else "commits"
     commits = f"in {outcome.commits:,} {unit}; it has all objects up to {outcome.position}"
     return f"{text} {commits}{_skipped(outcome)}{_without_partition(outcome)}"
@@ -63,6 +64,7 @@ def _document(outcome: RegistrationOutcome, error: SinkError | None) -> dict[str
         "withoutPartition": dict(outcome.without_partition),
         "partitions": outcome.partitions,
         "skipped": outcome.skipped,
+        "continuedIn": None if outcome.continued is None else outcome.continued.table,
         "position": None if position is None else {"generation": position.generation, "record": position.record},
         "error": None if error is None else {"reason": reason_of(error), "message": failure_message(error)},
     }

@@ -13,7 +13,8 @@ from sink_job.tables.file_io import clients_like
 from sink_job.tables.hive_tables.registration import PartitionRegistration
 from sink_job.tables.hive_tables.store import PartitionStore
 from sink_job.tables.plan import Request
-from sink_job.tables.registration import Registration, RegistrationOutcome, TopicTable
+from sink_job.tables.registrations.topic_table import RegistrationOutcome, TopicTable
+from sink_job.tables.successors.chain import ChainRegistration
 
 AnyCatalog = TableCatalog | PartitionStore
 
@@ -42,4 +43,4 @@ def registration_in(catalog: AnyCatalog, s3: S3Client, root: str, target: TopicT
     """The registration of a table in `catalog`. `root` is the ledger's prefix and ends with `/`."""
     if isinstance(catalog, PartitionStore):
         return PartitionRegistration(s3, root, catalog, target)
-    return Registration(s3, root, catalog, target)
+    return ChainRegistration(s3, root, catalog, target)

@@ -16,7 +16,7 @@ from sink_job.tables.hive_tables.store import PartitionedTable, PartitionStore
 from sink_job.tables.memory import Memory, StoredMemory
 from sink_job.tables.plan import Request, beyond
 from sink_job.tables.position import TablePosition
-from sink_job.tables.registration import RegistrationOutcome, TopicTable
+from sink_job.tables.registrations.topic_table import RegistrationOutcome, TopicTable
 
 BATCH: Final = 100
 """Maximum number of partitions in a request: that of BatchCreatePartition."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sink_job.api.errors import InvalidSpec, TableNotRegistered
-from sink_job.tables.names import check_chosen, check_owner, table_names
+from sink_job.tables.names import check_chosen, check_owner, check_successors, table_names
 
 
 def test_each_topic_has_a_table_with_plain_characters() -> None:
@@ -29,3 +29,13 @@ def test_a_chosen_table_that_does_not_exist_is_an_error_with_those_that_do() -> 
     check_chosen({"lake.a", "lake.b"}, ["lake.b"])
     with pytest.raises(InvalidSpec, match=r"--table a is no table of this sink\. Its tables: lake\.a, lake\.b"):
         check_chosen({"lake.a", "lake.b"}, ["a"])
+
+
+@pytest.mark.parametrize("name", ["lake.a_2", "lake.a_9"])
+def test_a_table_with_the_name_that_another_one_may_continue_in_is_rejected(name: str) -> None:
+    with pytest.raises(TableNotRegistered, match=f"with NewTable lake.a may be continued in {name}"):
+        check_successors({"lake.a", name}, ["lake.a"])
+
+
+def test_other_names_of_tables_may_be_beside_it() -> None:
+    check_successors({"lake.a", "lake.a_1", "lake.a_10", "lake.b_2", "lake.a_b"}, ["lake.a"])

@@ -76,3 +76,10 @@ def test_a_report_lists_tables_with_an_error_and_the_longest_lags_first() -> Non
     assert (total.tables, total.failing, total.lag_objects) == (MAX_TABLES_SHOWN + 5, 1, 4)
     assert total.lag_ms == MAX_TABLES_SHOWN + 4
     assert sums([]).lag_ms == 0
+
+
+def test_a_table_that_is_continued_is_reported_by_the_name_of_the_last_one() -> None:
+    lag = TableLag("lake.a", "a", last="lake.a_2")
+    assert lag.report(0, 0).table == "lake.a_2"
+    lag.last = None
+    assert lag.report(0, 0).table == "lake.a"

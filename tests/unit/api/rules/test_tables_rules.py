@@ -54,11 +54,28 @@ def test_partitions_are_of_every_output_format(output: str, catalog: dict[str, o
     assert accepted({"spec.format": formats}, tables(catalog)).spec.tables[0].catalog.type == catalog["type"]
 
 
-@pytest.mark.parametrize("field", [{"branch": "audit"}, {"partitioning": "None"}, {"onMissing": "Skip"}])
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"branch": "audit"},
+        {"partitioning": "None"},
+        {"onMissing": "Skip"},
+        {"onReset": "NewTable"},
+        {"onIncompatible": "NewTable"},
+    ],
+)
 def test_tables_of_hives_kind_have_neither_branches_nor_specs(field: dict[str, object]) -> None:
     table = {"catalog": HIVE, "name": "lake.{topic}", **field}
     (error,) = spec_errors(PARQUET, {HERE: [table]})
     assert f"[0].{next(iter(field))}: has no effect with the type HivePartitions: remove it" in error
+
+
+@pytest.mark.parametrize("field", ["onReset", "onIncompatible"])
+def test_a_table_that_leaves_objects_out_cannot_be_continued(field: str) -> None:
+    table = {"catalog": REST, "name": "lake.{topic}", "onMissing": "Skip"}
+    (error,) = spec_errors(PARQUET, TOPICS, {HERE: [{**table, field: "NewTable"}]})
+    assert error.startswith(f"spec.tables[0].{field}: NewTable cannot be used with onMissing: Skip: an object that")
+    assert accepted(PARQUET, TOPICS, {HERE: [table]}).spec.tables
 
 
 def test_one_topic_needs_no_placeholder() -> None:
@@ -79,6 +96,11 @@ def daily(extractor: str) -> dict[str, object]:
 def test_path_is_the_default_partitioning_and_main_the_default_branch() -> None:
     (table,) = accepted(PARQUET, tables(REST)).spec.tables
     assert (table.partitioning, table.branch) == ("Path", "main")
+
+
+def test_tables_stop_at_a_reset_and_at_columns_that_do_not_fit_by_default() -> None:
+    (table,) = accepted(PARQUET, tables(REST)).spec.tables
+    assert (table.on_reset, table.on_incompatible) == ("Stop", "Stop")
 
 
 def test_hidden_partitions_need_the_time_of_rows() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from sink_job.api.errors import TableRolledBack
 from sink_job.cli.register.output import as_json, as_text
 from sink_job.tables.position import TablePosition
-from sink_job.tables.registration import RegistrationOutcome
+from sink_job.tables.registrations.topic_table import RegistrationOutcome
+from sink_job.tables.successors.continuation import Continuation
 
 ADDED = RegistrationOutcome(
     "lake.a", "a", 3, 1_234, 56_789, 2, created=True, position=TablePosition("l", 1, 7, 9), columns=("x",)
@@ -25,6 +27,12 @@ def test_a_dry_run_says_what_the_first_commit_would_add() -> None:
     assert as_text(ADDED, dry_run=True).endswith(
         "would add 3 objects of topic a with 1,234 records and 56,789 bytes in the first commit"
     )
+
+
+def test_a_dry_run_says_that_a_table_would_be_continued_in_a_new_one() -> None:
+    left = replace(ADDED, objects=0, records=0, bytes=0, commits=1, continued=Continuation("lake.a_2", "l", 7))
+    assert as_text(left, dry_run=True).endswith("in the first commit, the last one, and continue in lake.a_2")
+    assert json.loads(as_json("s", [(left, None)]))["tables"][0]["continuedIn"] == "lake.a_2"
 
 
 def test_a_table_that_does_not_exist_is_named() -> None:

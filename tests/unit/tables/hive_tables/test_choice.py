@@ -17,15 +17,16 @@ from sink_job.tables.hive_tables.glue_partitions import GluePartitions
 from sink_job.tables.hive_tables.hive_partitions import HivePartitions
 from sink_job.tables.hive_tables.registration import PartitionRegistration
 from sink_job.tables.plan import LedgerView
-from sink_job.tables.registration import Registration, TopicTable
+from sink_job.tables.registrations.topic_table import TopicTable
+from sink_job.tables.successors.chain import ChainRegistration
 
 
 @pytest.mark.parametrize(
     ("kind", "store", "registration"),
     [
-        (CatalogType.SQL, IcebergCatalog, Registration),
-        (CatalogType.GLUE, IcebergCatalog, Registration),
-        (CatalogType.HIVE, IcebergCatalog, Registration),
+        (CatalogType.SQL, IcebergCatalog, ChainRegistration),
+        (CatalogType.GLUE, IcebergCatalog, ChainRegistration),
+        (CatalogType.HIVE, IcebergCatalog, ChainRegistration),
         (CatalogType.GLUE_PARTITIONS, GluePartitions, PartitionRegistration),
         (CatalogType.HIVE_PARTITIONS, HivePartitions, PartitionRegistration),
     ],

@@ -11,7 +11,7 @@ from sink_job.ledger.state import ClosedObject
 from sink_job.tables.hive_tables.registration import PartitionRegistration
 from sink_job.tables.hive_tables.store import PartitionedTable
 from sink_job.tables.plan import LedgerView, Request
-from sink_job.tables.registration import RegistrationOutcome, TopicTable
+from sink_job.tables.registrations.topic_table import RegistrationOutcome, TopicTable
 from tests.support.memory_s3 import MemoryS3
 from tests.support.partition_store import MemoryPartitions
 from tests.unit.tables.parquet_objects import listed

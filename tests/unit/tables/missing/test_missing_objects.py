@@ -14,7 +14,7 @@ from sink_job.tables.files import ObjectGone
 from sink_job.tables.missing import skipped
 from sink_job.tables.plan import Acceptance, Request
 from sink_job.tables.position import position_in, position_property
-from sink_job.tables.registration import RegistrationOutcome
+from sink_job.tables.registrations.topic_table import RegistrationOutcome
 from tests.support.table_sink import BEGIN, NAME, SINK_ID, TableSink
 from tests.unit.tables.test_auditor import audited
 
