@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -35,6 +36,11 @@ from sink_job.verify.parquet_footers import is_parquet
 
 ReadLedger = Callable[[], tuple[LedgerView, Mapping[str, Iterable[ClosedObject]]]]
 """Reads the ledger: its view and the acknowledged objects by topic, which can be iterated again."""
+
+_NO_ENVELOPE: Final = (
+    "the rows of files of others cannot be verified: format.envelope was not set when their records were written, so "
+    "rows have no topic, partition and offset"
+)
 
 
 @dataclass(frozen=True)
@@ -84,11 +90,7 @@ def verify_table(
     if rows is None or not len(index.others):
         return audit.result(is_rolled_back=is_back)
     if not moved.enveloped and moved.without:
-        note = (
-            "the rows of files of others cannot be verified: format.envelope was not set when their records were "
-            "written, so rows have no topic, partition and offset"
-        )
-        return replace(audit.result(is_rolled_back=is_back), notes=(note,))
+        return replace(audit.result(is_rolled_back=is_back), notes=(_NO_ENVELOPE,))
     reader = _TableRowReader(table, files, index, own, ledger, topic, rows)
     is_shared = bool(other_positions(table.properties, ledger.sink_id))
     found = RowAudit(moved.ranges.components(), reader, audit.findings).run(

@@ -65,6 +65,12 @@ class ChainRegistration:
     def _check_ledger(self, left: Continuation) -> None:
         if left.ledger != self._target.ledger.identity:
             raise plan.other_ledger(left.ledger, self._target.ledger)
+        if self._target.ledger.is_restored(left.record + bool(left.done), left.claim):
+            raise TableNotRegistered(
+                f"{left.table} begins after record {left.record:,} of the ledger, which is another one now: the ledger "
+                "was restored to an older state, and has grown since. Tables have objects that it does not know, and "
+                "lack others. Use another name in spec.tables"
+            )
 
 
 def last_memory(s3: S3Client, root: str, table: str) -> tuple[str, Memory | None]:

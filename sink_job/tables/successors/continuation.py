@@ -26,13 +26,14 @@ class Continuation(msgspec.Struct, frozen=True, omit_defaults=True):
     before it, and those of record + 1 with a bit in `done`. All others are in `table` or in one after it.
 
     `done` is a number in hexadecimal digits: bit n is that of the object n of the topic, by key. `ledger` is
-    `LedgerView.identity`.
+    `LedgerView.identity`, and `claim` the attempt of the newest claim up to the last object, empty if it is not known.
     """
 
     table: str
     ledger: str
     record: _Number
     done: str = ""
+    claim: str = ""
 
     def remaining(self, objects: Iterable[ClosedObject]) -> Iterable[ClosedObject]:
         """Without those that are in the table. `objects` are those after `record`, in the order of their records."""

@@ -27,7 +27,7 @@ ObjectsAfter = Callable[[int], Iterable[ClosedObject]]
 
 def left_after(record: int, successors: Successors, ledger: LedgerView, done: str = "") -> Continuation:
     """The continuation of a table that has everything up to a record."""
-    return Continuation(successors.next_table, ledger.identity, record, done)
+    return Continuation(successors.next_table, ledger.identity, record, done, ledger.claim_of(record + bool(done)))
 
 
 def left_in(table: Table | None, memory: Memory | None, sink_id: str) -> Continuation | None:

@@ -414,3 +414,19 @@ def test_memories_lead_to_the_last_table(chain_sink: ChainSink) -> None:
     assert last_memory(s3, chain_sink.root, NAME) == ("lake.log_2", chain_sink.memory_of(2))
     del chain_sink.s3.objects[f"{chain_sink.root}tables/lake.log_2.json"]
     assert last_memory(s3, chain_sink.root, NAME) == ("lake.log_2", chain_sink.memory_of(1))
+
+
+def test_a_ledger_that_was_restored_and_has_grown_since_makes_no_successor(chain_sink: ChainSink) -> None:
+    """The table was left, and its successor does not exist yet: it would begin in another ledger."""
+    chain_sink.write_log(typed_log((20, (TEXT,))))
+    older = dict(chain_sink.s3.objects)
+    chain_sink.write_log(typed_log((20, (TEXT,)), (40, (NUMBER,))))
+    chain_sink.register()
+    memories = {key: value for key, value in chain_sink.s3.objects.items() if key.endswith(f"tables/{NAME}.json")}
+    chain_sink.iceberg.drop_table("lake.log_2")
+    chain_sink.s3.objects.clear()
+    chain_sink.s3.objects.update({**older, **memories})
+    for records in (25, 30, 45, 60, 75):
+        chain_sink.write_log(typed_log((20, (TEXT,)), (records, (NUMBER,))))
+    assert "the ledger was restored to an older state, and has grown since" in str(error_of(chain_sink))
+    assert chain_sink.tables() == [NAME]

@@ -45,3 +45,9 @@ def test_the_properties_name_the_tables_before_and_after() -> None:
     assert list(chain_properties(Successors(base="lake.a"), "s", left, is_new=True)) == ["s3sink.s.continued"]
     assert list(chain_properties(second, "s", None, is_new=True)) == ["s3sink.s.continues"]
     assert chain_properties(second, "s", None, is_new=False) == {}
+
+
+def test_the_continuation_has_the_claim_of_the_last_record_with_an_object_of_the_table() -> None:
+    ledger = LedgerView("sink", "ledger", 9, claims={1: "first", 4: "second"})
+    successors = Successors(base="lake.a")
+    assert [left_after(3, successors, ledger, done).claim for done in ("", "2")] == ["first", "second"]
