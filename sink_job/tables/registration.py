@@ -159,7 +159,7 @@ class Registration:
         target, skipped = self._target, self._preparation.skipped(table, memory)
         is_known = after <= ledger.number  # another registration may have read more of the ledger
         if self._rechecks and is_known and table is not None and skipped.total.objects:
-            returned = self._returned(table, after, skipped, limit)
+            returned = self._returned(table, ledger, after, skipped, limit)
             if returned is not None:
                 return returned
         self._rechecks = False
@@ -189,10 +189,14 @@ class Registration:
             return ()
         return tuple(LedgerFieldIds(self._s3, self._root).seeded_by(self._target.topic))
 
-    def _returned(self, table: Table, record: int, skipped: SkippedObjects, limit: int) -> FoundObjects | None:
-        """The next of the skipped objects that exist again; None without any."""
-        target = self._target
-        up_to = takewhile(lambda o: o.acknowledged <= record, target.after(target.beginning))
+    def _returned(
+        self, table: Table, ledger: LedgerView, record: int, skipped: SkippedObjects, limit: int
+    ) -> FoundObjects | None:
+        """The next of the skipped objects that exist again; None without any. `ledger`: the part with those of the
+        table."""
+        target, start = self._target, self._target.successors.start
+        begin = ledger.copied_from if start is None else max(ledger.copied_from, start.record)
+        up_to = takewhile(lambda o: o.acknowledged <= record, target.after(begin))
         lacking = skipped_objects(table, target.branch, up_to, skipped, self._s3.bucket)
         left = [o for o in sorted(lacking, key=_order) if _order(o) > self._checked]
         while left:

@@ -12,6 +12,7 @@ from sink_job.tables.position import position_in
 from sink_job.tables.successors.continuation import Successors
 from tests.support.chain_sink import CONTINUING, NUMBER, TEXT, ChainSink, typed_log
 from tests.support.table_sink import BEGIN, NAME, SINK_ID
+from tests.unit.tables.successors.test_chain_audit import audits
 
 
 @pytest.fixture
@@ -48,6 +49,7 @@ def test_what_a_table_lacks_stays_in_its_position_when_it_is_left(
     assert position.skipped is not None
     assert position.skipped.objects == 1
     assert skipping.all_files() == list(skipping.objects())
+    assert [(audit.skipped, list(audit.findings)) for audit in audits(skipping).values()] == [(1, []), (0, [])]
 
 
 def test_a_skipped_object_that_exists_again_and_does_not_fit_leaves_no_table(skipping: ChainSink) -> None:
@@ -63,3 +65,20 @@ def test_a_skipped_object_that_exists_again_and_does_not_fit_leaves_no_table(ski
         skipping.register(BEGIN)
     assert skipping.tables() == [NAME]
     assert skipping.register(Request()).continued is None
+
+
+def test_a_skipped_object_that_exists_again_is_added_before_its_table_is_left_after_a_reset(
+    skipping: ChainSink,
+) -> None:
+    log = typed_log((20, (TEXT,)))
+    skipping.write_log(log)
+    key = skipping.objects()[0]
+    removed = skipping.s3.objects.pop(key)
+    assert skipping.register().skipped == 1
+    skipping.s3.objects[key] = removed
+    continue_tables(skipping)
+    skipping.reset(log)
+    skipping.write_log(log)
+    assert skipping.register(BEGIN).table == "lake.log_2"
+    assert skipping.all_files() == list(skipping.objects())
+    assert [(audit.skipped, list(audit.findings)) for audit in audits(skipping).values()] == [(0, []), (0, [])]
