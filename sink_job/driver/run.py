@@ -229,9 +229,7 @@ class _Run:
         with registering(self.sink, settings, s3, self.progress, _clock, SECRETS, secrets, held) as registrar:
             coordinator.run()
             if registrar is not None and self.options.goal.ends and not self.signals.requested:
-                failure = registrar.finish()
-                if failure is not None and not self.only_publishes:
-                    raise failure
+                registrar.finish(fails=not self.only_publishes)
 
     def _previous_writer(
         self,

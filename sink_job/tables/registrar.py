@@ -146,16 +146,19 @@ class Registrar:
         self._stop.set()
         self._thread.join(END_S)
 
-    def finish(self) -> SinkError | None:
-        """Ends the thread, then registers what the driver has published last. Returns the error of a table that lacks
-        objects; None if all have all of them. Errors are in the report and the log, too."""
+    def finish(self, *, fails: bool = True) -> None:
+        """Ends the thread, then registers what the driver has published last. Errors are in the report and the log.
+        With `fails` it raises that of a table that lacks objects: TableNotRegistered, or TransientError if it may be
+        tried again."""
         self._stop.set()
         self._thread.join()
         self._stop.clear()
         for each in self._schedules:
             each.next_ms = 0
         self._poll_safely()
-        return _failure([lag for each in self._schedules for lag in each.failing()])
+        failure = _failure([lag for each in self._schedules for lag in each.failing()])
+        if failure is not None and fails:
+            raise failure
 
     def _run(self, tick_s: float) -> None:
         while not self._stop.wait(tick_s):

@@ -333,12 +333,12 @@ def test_the_end_of_a_run_registers_what_was_published_last(driver: RegisteringD
     with driver.registrar(tick_s=0.01) as registrar:
         wait_until(lambda: driver.progress.sums is not None and driver.progress.sums.commits == 1)
         driver.write(20)
-        assert registrar.finish() is None
+        registrar.finish()
     assert driver.rows() == 2
 
 
 @pytest.mark.parametrize(("error", "kind"), [(TransientError, TransientError), (TableReplaced, TableNotRegistered)])
-def test_the_end_of_a_run_returns_the_error_of_a_table(
+def test_the_end_of_a_run_raises_the_error_of_a_table(
     driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch, error: type[SinkError], kind: type[SinkError]
 ) -> None:
     def fails(*_: object) -> None:
@@ -347,9 +347,10 @@ def test_the_end_of_a_run_returns_the_error_of_a_table(
     driver.write(10)
     monkeypatch.setattr(IcebergCatalog, "load", fails)
     with driver.registrar() as registrar:
-        failure = registrar.finish()
-    assert type(failure) is kind
-    assert f"table lake.log: {error.__name__}: no table today" in str(failure)
+        registrar.finish(fails=False)
+        with pytest.raises(kind, match=rf"table lake\.log: {error.__name__}: no table today") as caught:
+            registrar.finish()
+    assert caught.type is kind
 
 
 def test_a_stop_ends_a_registration_that_waits(driver: RegisteringDriver, monkeypatch: pytest.MonkeyPatch) -> None:
