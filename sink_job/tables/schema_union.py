@@ -6,7 +6,7 @@ dropped or renamed stays so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from pyiceberg.schema import Schema
@@ -28,9 +28,21 @@ from sink_job.api.errors import TableIncompatible
 _WIDER: Final = {(IntegerType(), LongType()), (FloatType(), DoubleType())}
 
 
-def union(table: Schema, added: Schema, dropped: Collection[int], where: str, named: Collection[int] = ()) -> Schema:
+NO_NAMES: Final[Mapping[int, Collection[str]]] = {}
+
+
+def union(
+    table: Schema,
+    added: Schema,
+    dropped: Collection[int],
+    where: str,
+    names: Mapping[int, Collection[str]] = NO_NAMES,
+    *,
+    is_own: bool = True,
+) -> Schema:
     """The columns of `table` and those of `added`. `dropped` are ids of columns that the table had; they stay dropped.
-    `named` are ids of columns whose names have to be equal.
+    `names` are those that columns of `added` may have, by id; ids that are not in it may have any. `is_own`: the table
+    has objects of the sink already; otherwise names must not differ in case alone.
 
     Raises TableIncompatible, with `where`, if a column has another type or place, or the name of another one, or if the
     table requires values.
@@ -40,7 +52,7 @@ def union(table: Schema, added: Schema, dropped: Collection[int], where: str, na
             f"{where}: the table requires values of the column {required[0]}, and objects may have none: make it "
             "optional"
         )
-    fields = _Union(table, dropped, where, named).fields(table.fields, added.fields, "")
+    fields = _Union(table, dropped, where, names, is_own=is_own).fields(table.fields, added.fields, "")
     try:
         found = Schema(*fields, schema_id=table.schema_id, identifier_field_ids=table.identifier_field_ids)
         _ = found.find_field(fields[0].field_id)  # PyIceberg checks names when it makes its index
@@ -68,11 +80,20 @@ def _required(schema: Schema) -> list[str]:
 
 
 class _Union:
-    def __init__(self, table: Schema, dropped: Collection[int], where: str, named: Collection[int]) -> None:
+    def __init__(
+        self,
+        table: Schema,
+        dropped: Collection[int],
+        where: str,
+        names: Mapping[int, Collection[str]],
+        *,
+        is_own: bool,
+    ) -> None:
         self._known = table.field_ids
         self._dropped = dropped
         self._where = where
-        self._named = named
+        self._names = names
+        self._is_own = is_own
 
     def fields(self, old: Iterable[NestedField], new: Iterable[NestedField], parent: str) -> list[NestedField]:
         merged = {each.field_id: each for each in old}
@@ -81,23 +102,28 @@ class _Union:
             number = field.field_id
             path = f"{parent}.{field.name}" if parent else field.name
             if (present := merged.get(number)) is not None:
-                if number in self._named and present.name != field.name:
+                if not self._has_name(field):
                     raise self._error(path, f"the table has the name {present.name} for its field id {number}")
                 merged[number] = self._widened(present, field, path)
             elif number in self._dropped:
-                continue
+                if not self._has_name(field):
+                    had = ", ".join(sorted(self._names[number]))
+                    raise self._error(path, f"the table had its field id {number} for the dropped column {had}")
             elif number in self._known:
                 raise self._error(path, f"the table has its field id {number} elsewhere")
             elif field.name in names:
                 raise self._error(
                     path, f"the table has a column of this name with the field id {names[field.name]}, not {number}"
                 )
-            elif self._named and (other := _same_but_case(field.name, names)) is not None:
+            elif not self._is_own and (other := _same_but_case(field.name, names)) is not None:
                 raise self._error(path, f"the table has the column {other}, and engines do not distinguish case")
             else:
                 merged[number] = field
                 names[field.name] = number
         return list(merged.values())
+
+    def _has_name(self, field: NestedField) -> bool:
+        return field.name in self._names.get(field.field_id, (field.name,))
 
     def _widened(self, old: NestedField, new: NestedField, path: str) -> NestedField:
         kind = self._type(old.field_type, new.field_type, path)

@@ -8,7 +8,7 @@ mapping, so that readers and later registrations find the same. Parquet objects 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from typing import Final
@@ -57,8 +57,8 @@ class TableNames:
         for schema in schemas if is_own else [] if table is None else [table.schema()]:
             for parent, field in _with_parents(schema.fields):
                 self._former[parent, field.name].add(field.field_id)
-        self._of_ledger = {each.field_id for _, each in _all(schemas)} if is_own and text is None else set[int]()
-        self._used = {each.field_id for _, each in _all(schemas)} | self._mapping.ids
+        self._of_ledger = {each.field_id for _, each in all_columns(schemas)} if is_own and text is None else set[int]()
+        self._used = {each.field_id for _, each in all_columns(schemas)} | self._mapping.ids
         last = 0 if table is None else table.last_column_id
         first = FIRST_BESIDE_LEDGER if ids else 1
         taken = (each for each in (*self._used, *ids.values(), last) if each < FIRST_PATH_COLUMN)
@@ -66,6 +66,10 @@ class TableNames:
         self._has_avro = False
         self.mapped = self._mapping.ids
         """The ids that the mapping had before. A column with one of them that the table lacks was dropped."""
+
+    def names(self, number: int) -> Sequence[str]:
+        """The names of a column in the mapping; none if it is not there."""
+        return self._mapping.names(number)
 
     def copy(self) -> TableNames:
         """The same names, for a change that may be thrown away."""
@@ -216,5 +220,6 @@ def _with_parents(fields: Iterable[NestedField], parent: int | None = None) -> I
         yield from _with_parents(_inner(each.field_type), each.field_id)
 
 
-def _all(schemas: Iterable[Schema]) -> Iterator[tuple[int | None, NestedField]]:
+def all_columns(schemas: Iterable[Schema]) -> Iterator[tuple[int | None, NestedField]]:
+    """The columns of several schemas at any depth, each with the id of the one that contains it."""
     return (found for schema in schemas for found in _with_parents(schema.fields))

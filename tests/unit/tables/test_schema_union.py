@@ -92,17 +92,23 @@ def test_a_column_that_was_renamed_in_the_table_keeps_its_new_name() -> None:
     assert joined([field(1, "renamed")], [field(1, "a")]) == (field(1, "renamed"),)
 
 
-def test_an_equal_id_with_another_name_is_rejected_before_the_first_objects() -> None:
+def test_an_equal_id_with_a_name_that_the_column_never_had_is_rejected() -> None:
     with pytest.raises(TableIncompatible, match="has the name b for its field id 1"):
-        union(Schema(field(1, "b")), Schema(field(1, "a")), (), "s3://b/key", named={1})
+        union(Schema(field(1, "b")), Schema(field(1, "a")), (), "s3://b/key", {1: ["b"]})
     old, new = (Schema(field(1, "a", StructType(field(2, name)))) for name in ("x", "y"))
     with pytest.raises(TableIncompatible, match="has the name x for its field id 2"):
-        union(old, new, (), "s3://b/key", named={1, 2})
+        union(old, new, (), "s3://b/key", {1: ["a"], 2: ["x"]})
+
+
+def test_the_id_of_a_dropped_column_with_another_name_is_rejected() -> None:
+    old, new = Schema(field(1, "a")), Schema(field(1, "a"), field(2, "b"))
+    with pytest.raises(TableIncompatible, match=r"column b .* had its field id 2 for the dropped column other"):
+        union(old, new, {2}, "s3://b/key", {2: ["other"]})
 
 
 def test_a_name_in_another_case_is_rejected_before_the_first_objects() -> None:
     with pytest.raises(TableIncompatible, match=r"column Kind .*: the table has the column kind, and engines do not"):
-        union(Schema(field(1, "kind")), Schema(field(2, "Kind")), (), "s3://b/key", named={1})
+        union(Schema(field(1, "kind")), Schema(field(2, "Kind")), (), "s3://b/key", is_own=False)
     assert joined([field(1, "kind")], [field(2, "Kind")]) == (field(1, "kind"), field(2, "Kind"))
 
 

@@ -34,6 +34,40 @@ def test_equal_ids_of_a_table_that_others_have_made_need_equal_names() -> None:
         RowColumns(metadata(fields(x=1))).add(parquet_of(fields(a=1)))
 
 
+@pytest.mark.parametrize("drops", [False, True], ids=["added", "added and dropped"])
+def test_a_new_field_with_the_id_of_a_column_of_another_program_is_rejected(table_sink: TableSink, drops: bool) -> None:
+    """Both have the next id. Otherwise the values would be in the column of the other program, or in none."""
+    table_sink.write(10)
+    table_sink.register()
+    with table_sink.table().update_schema() as update:
+        update.add_column("note", LongType())
+    if drops:
+        with table_sink.table().update_schema() as update:
+            update.delete_column("note")
+    table_sink.write(20, ids=(2,))
+    with pytest.raises(TableIncompatible, match=r"column seats does not fit the table: .*\bnote\b"):
+        table_sink.register()
+    assert len(table_sink.files()) == 1
+
+
+def test_columns_that_were_renamed_or_dropped_get_their_objects(table_sink: TableSink) -> None:
+    table_sink.write(10)
+    table_sink.register()
+    with table_sink.table().update_schema() as update:
+        update.rename_column("kind", "sort")
+        update.delete_column("offset")
+    table_sink.write(20, ids=(2,))
+    table_sink.register()
+    assert ids_of(table_sink.table().schema()) == {"partition": 1, "sort": 3, "seats": 4}
+    assert table_sink.files() == [*table_sink.objects()]
+
+
+def test_a_name_of_the_mapping_is_one_of_the_column() -> None:
+    rows = RowColumns(metadata(fields(b=1), mapping='[{"field-id":1,"names":["a"]}]'), is_own=True)
+    rows.add(parquet_of(fields(a=1)))
+    assert ids_of(rows.schema) == {"b": 1}
+
+
 def test_an_object_that_does_not_fit_changes_nothing() -> None:
     """Its other names are neither in the mapping, nor do they use ids."""
     text = NestedField(2, "x", StringType(), required=False)
