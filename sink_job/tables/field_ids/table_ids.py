@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
@@ -18,6 +19,10 @@ from sink_job.connect.field_ids import ELEMENT, KEY, VALUE, path_of
 from sink_job.ledger.schemas.field_ids import FieldIdsSeed, SeedTable
 from sink_job.tables.avro_objects.table_names import FIRST_BESIDE_LEDGER
 from sink_job.tables.partitions.object_partitions import FIRST_PATH_COLUMN
+
+
+MAX_PATHS: Final = 8 << 20
+"""Maximum number of characters of all paths. A path repeats the names of the columns that contain it."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +37,29 @@ class TableIds:
 
 
 def table_ids(name: str, metadata: TableMetadata) -> TableIds:
-    """The ids of the table `name`."""
-    ids = {path: number for path, number in _paths(metadata.schema().fields, "") if number < FIRST_PATH_COLUMN}
+    """The ids of the table `name`. Raises TableIncompatible if the ledger cannot have them."""
+    ids: dict[str, int] = {}
+    length = 0
+    for path, number in _paths(metadata.schema().fields, ""):
+        length += len(path)
+        if number < 1:
+            raise _unusable(name, f"column {path[:300]} has the field id {number}, and ids begin at 1")
+        if length > MAX_PATHS:
+            raise _unusable(name, f"the paths of its columns have more than {MAX_PATHS:,} characters")
+        if number < FIRST_PATH_COLUMN:
+            ids[path] = number
     ever = {number for schema in metadata.schemas for number in schema.field_ids if number < FIRST_PATH_COLUMN}
     used = (number for number in (*ever, metadata.last_column_id) if number < FIRST_BESIDE_LEDGER)
+    following = max(1, *used) + 1
+    if following >= FIRST_BESIDE_LEDGER:
+        raise _unusable(name, f"its next field id is {following:,}, and those from there on have other uses")
     return TableIds(
         table=SeedTable(
             name, str(metadata.table_uuid), 0 if metadata.format_version == 1 else metadata.last_sequence_number
         ),
         ids=ids,
         dropped=frozenset(ever - {*ids.values()}),
-        next=max(1, *used) + 1,
+        next=following,
     )
 
 
@@ -63,6 +80,12 @@ def seed_of(tables: Sequence[TableIds]) -> FieldIdsSeed:
             path, owner = owners[number]
             raise _different(owner, each.table.name, f"the second has dropped a column with the id {number} of {path}")
     return FieldIdsSeed(ids, max(each.next for each in tables), tuple(each.table for each in tables))
+
+
+def _unusable(name: str, reason: str) -> TableIncompatible:
+    return TableIncompatible(
+        f"the field ids of the table {name} cannot be those of a topic: {reason}. Use another name in spec.tables"
+    )
 
 
 def _different(one: str, other: str, reason: str) -> TableIncompatible:

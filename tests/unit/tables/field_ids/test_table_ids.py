@@ -121,6 +121,28 @@ def test_columns_of_paths_are_left_out() -> None:
     assert seed(field(1_000_000, "hour"), before=(Schema(field(6, "b"), schema_id=0),)).next == 7
 
 
+@pytest.mark.parametrize(
+    ("fields", "given", "reason"),
+    [
+        ([field(1, "a"), field(0, "b")], {}, "column b has the field id 0"),
+        ([field(1, "a"), field(-3, "b")], {}, "column b has the field id -3"),
+        ([field(1, "a"), field(500_000, "b")], {"last": 499_999}, "its next field id is 500,000"),
+        (
+            [field(1, "a" * (1 << 20), StructType(*(field(2 + n, f"b{n}") for n in range(8))))],
+            {},
+            "the paths of its columns have more than",
+        ),
+    ],
+    ids=["zero", "negative", "no free id", "long paths"],
+)
+def test_ids_that_the_ledger_cannot_have_are_rejected(
+    fields: list[NestedField], given: dict[str, Any], reason: str
+) -> None:
+    """They would make the file of the topic's ids unreadable, and nothing replaces it."""
+    with pytest.raises(TableIncompatible, match=f"the table lake.log cannot .*{reason}"):
+        seed(*fields, **given)
+
+
 def test_new_fields_have_ids_below_those_of_columns_that_only_avro_objects_have() -> None:
     assert seed(field(3, "a"), field(500_000, "b")) == FieldIdsSeed({"a": 3, "b": 500_000}, 4, (TABLE,))
 
