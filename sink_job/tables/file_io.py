@@ -6,6 +6,7 @@ which is one of them. Files of metadata are small: each is one put or one get.
 
 from __future__ import annotations
 
+import gzip
 import io
 import threading
 import uuid
@@ -26,6 +27,12 @@ CONNECTION: Final = "s3sink.connection"
 
 MAX_METADATA: Final = 32 << 20
 """Maximum bytes of a file of metadata. It takes about 20 times as much memory when it is read."""
+
+_MANIFEST: Final = ".avro"
+"""The end of the names of manifests and their lists."""
+_COMPRESSED: Final = ".gz.metadata.json"
+"""The end of the names of metadata that PyIceberg decompresses."""
+_STEP: Final = 1 << 20
 
 ClientOf = Callable[[str], S3Client]
 """The client for a bucket."""
@@ -105,15 +112,32 @@ class _File(InputFile):
 
     def open(self, seekable: bool = True) -> io.BytesIO:
         """Raises TableNotRegistered for metadata of a table that would not fit in the memory of a driver."""
-        if ".metadata.json" in self.location and len(self) > MAX_METADATA:
-            raise TableNotRegistered(
-                f"{self.location} has {len(self):,} bytes, more than {MAX_METADATA:,}: expire snapshots of the table "
-                "(table.maintenance.expire_snapshots() of PyIceberg), then register again"
-            )
+        is_metadata = not self.location.endswith(_MANIFEST)  # catalogs may give it any name
+        if is_metadata and len(self) > MAX_METADATA:
+            raise self._too_large(f"{len(self):,} bytes,")
         try:
-            return io.BytesIO(self._client.get(self._key))
+            content = self._client.get(self._key)
         except NotFound as error:
             raise FileNotFoundError(self.location) from error
+        if self.location.endswith(_COMPRESSED) and _is_larger(content, MAX_METADATA):
+            raise self._too_large(f"{len(content):,} bytes and decompressed")
+        return io.BytesIO(content)
+
+    def _too_large(self, what: str) -> TableNotRegistered:
+        return TableNotRegistered(
+            f"{self.location} has {what} more than {MAX_METADATA:,}: expire snapshots of the table "
+            "(table.maintenance.expire_snapshots() of PyIceberg), then register again"
+        )
+
+
+def _is_larger(compressed: bytes, limit: int) -> bool:
+    """Whether the content of a file of gzip has more than `limit` bytes. Reads no more than that."""
+    with gzip.GzipFile(fileobj=io.BytesIO(compressed)) as content:
+        while step := content.read(_STEP):
+            limit -= len(step)
+            if limit < 0:
+                return True
+    return False
 
 
 class _NewFile(OutputFile):

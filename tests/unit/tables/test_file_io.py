@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyiceberg.io import load_file_io
 
-from sink_job.api.errors import ConfigurationError
+from sink_job.api.errors import ConfigurationError, TableNotRegistered
 from sink_job.s3 import S3Settings
+from sink_job.tables import file_io
 from sink_job.tables.file_io import SinkFileIO, clients_like, file_properties
 from tests.support.memory_s3 import MemoryS3
 
@@ -61,6 +63,33 @@ def test_a_file_that_does_not_exist_is_an_error_with_its_location() -> None:
     _, io = files()
     with pytest.raises(FileNotFoundError, match="s3://lake/none"):
         io.new_input("s3://lake/none").open()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("1.metadata.json", bytes(101)),
+        ("of-any-name", bytes(101)),
+        ("1.gz.metadata.json", gzip.compress(bytes(101))),
+        ("1.gz.metadata.json", gzip.compress(bytes(60)) + gzip.compress(bytes(60))),
+    ],
+    ids=["metadata", "another name", "compressed", "compressed in parts"],
+)
+def test_metadata_that_is_too_large_is_rejected(name: str, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_io, "MAX_METADATA", 100)
+    buckets, io = files()
+    at = io.new_input(f"s3://lake/{name}")
+    buckets["lake"].put(name, content)
+    with pytest.raises(TableNotRegistered, match=f"s3://lake/{name} has .*more than 100: expire snapshots"):
+        at.open()
+
+
+def test_metadata_that_is_not_too_large_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_io, "MAX_METADATA", 100)
+    buckets, io = files()
+    at, content = io.new_input("s3://lake/1.gz.metadata.json"), gzip.compress(bytes(100))
+    buckets["lake"].put("1.gz.metadata.json", content)
+    assert at.open().read() == content
 
 
 def test_metadata_outside_of_s3_is_rejected() -> None:
