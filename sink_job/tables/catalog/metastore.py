@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from hive_metastore.ThriftHiveMetastore import Client
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TSSLSocket import TSSLSocket
@@ -23,6 +24,8 @@ from sink_job.tables.catalog.access import SECTION, CatalogAccess
 PORT: Final = 9083
 MAX_REPLY: Final = 64 << 20
 """Maximum bytes of a reply."""
+MAX_ELEMENTS: Final = 500_000
+"""Maximum number of the elements of all lists, sets and maps of a reply: one of a byte may take 80 bytes of memory."""
 
 
 class Metastore:
@@ -40,7 +43,7 @@ class Metastore:
         transport = TBufferedTransport(self._socket())
         transport.open()
         try:
-            yield Client(TBinaryProtocol(transport))
+            yield Client(_Protocol(transport))
         finally:
             transport.close()
 
@@ -57,6 +60,23 @@ class Metastore:
             ) from None
         found = _TlsSocket(url.hostname, port, ssl_context=context, server_hostname=url.hostname)
         return found.limited(self._access.timeout_s)
+
+
+class _Protocol(TBinaryProtocol):  # type: ignore[misc]
+    """Thrift's protocol with a limit of the elements in a reply."""
+
+    _left = MAX_ELEMENTS
+
+    def readMessageBegin(self) -> Any:  # noqa: N802 - the name is that of Thrift
+        self._left = MAX_ELEMENTS
+        return super().readMessageBegin()
+
+    def _check_container_length(self, length: int) -> None:
+        super()._check_container_length(length)
+        self._left -= length
+        if self._left < 0:
+            text = f"a reply has lists of more than {MAX_ELEMENTS:,} elements"
+            raise TProtocolException(TProtocolException.SIZE_LIMIT, text)
 
 
 class _Limited(TSocket):  # type: ignore[misc]

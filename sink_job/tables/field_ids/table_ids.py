@@ -20,7 +20,6 @@ from sink_job.ledger.schemas.field_ids import FieldIdsSeed, SeedTable
 from sink_job.tables.avro_objects.table_names import FIRST_BESIDE_LEDGER
 from sink_job.tables.partitions.object_partitions import FIRST_PATH_COLUMN
 
-
 MAX_PATHS: Final = 8 << 20
 """Maximum number of characters of all paths. A path repeats the names of the columns that contain it."""
 

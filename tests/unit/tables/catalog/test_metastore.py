@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hive_metastore.ttypes import MetaException
+from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
@@ -20,8 +21,8 @@ from sink_job.tables.catalog import metastore
 from sink_job.tables.catalog.access import CatalogAccess
 from sink_job.tables.catalog.metastore import Metastore, metastore_error
 
-NAMES_BEFORE = b"\x80\x01\x00\x02\x00\x00\x00\x11get_all_databases\x00\x00\x00\x00\x0f\x00\x00\x0b\x00\x0f\x42\x40"
-"""The beginning of the reply of get_all_databases: 1,000,000 names."""
+NAMES_BEFORE = b"\x80\x01\x00\x02\x00\x00\x00\x11get_all_databases\x00\x00\x00\x00\x0f\x00\x00\x0b\x00\x06\x1a\x80"
+"""The beginning of the reply of get_all_databases: 400,000 names."""
 
 
 @contextmanager
@@ -68,6 +69,17 @@ def test_a_reply_that_is_too_large_is_not_read_to_its_end(monkeypatch: pytest.Mo
 
     with server(flood) as uri, pytest.raises(TTransportException, match="more than 100,000 bytes"):
         databases(uri)
+
+
+def test_a_reply_with_too_many_elements_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An element of a few bytes is an object in memory."""
+    monkeypatch.setattr(metastore, "MAX_ELEMENTS", 399_999)
+    with (
+        server(lambda connection: connection.sendall(NAMES_BEFORE)) as uri,
+        pytest.raises(TProtocolException, match="more than 399,999 elements") as caught,
+    ):
+        databases(uri)
+    assert isinstance(metastore_error(caught.value), TransientError)
 
 
 def test_a_name_with_an_unlikely_length_is_not_read() -> None:
