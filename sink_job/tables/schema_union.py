@@ -66,11 +66,6 @@ def scalar_types(schema: Schema) -> dict[int, IcebergType]:
     return {number: schema.find_type(number) for number in schema.field_ids if schema.find_type(number).is_primitive}
 
 
-def _same_but_case(name: str, others: Iterable[str]) -> str | None:
-    """The first of `others` that is `name` in another case."""
-    return next((each for each in others if each.lower() == name.lower()), None)
-
-
 def _required(schema: Schema) -> list[str]:
     """The names of required columns at any depth. Keys of maps always are."""
     types = (schema.find_type(number) for number in schema.field_ids)
@@ -98,6 +93,7 @@ class _Union:
     def fields(self, old: Iterable[NestedField], new: Iterable[NestedField], parent: str) -> list[NestedField]:
         merged = {each.field_id: each for each in old}
         names = {each.name: each.field_id for each in merged.values()}
+        cases = {} if self._is_own else {each.lower(): each for each in names}
         for field in new:
             number = field.field_id
             path = f"{parent}.{field.name}" if parent else field.name
@@ -115,11 +111,13 @@ class _Union:
                 raise self._error(
                     path, f"the table has a column of this name with the field id {names[field.name]}, not {number}"
                 )
-            elif not self._is_own and (other := _same_but_case(field.name, names)) is not None:
+            elif (other := cases.get(field.name.lower())) is not None:
                 raise self._error(path, f"the table has the column {other}, and engines do not distinguish case")
             else:
                 merged[number] = field
                 names[field.name] = number
+                if not self._is_own:
+                    cases[field.name.lower()] = field.name
         return list(merged.values())
 
     def _has_name(self, field: NestedField) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -17,12 +17,18 @@ from sink_job.api.errors import TableIncompatible
 PROPERTY: Final = "schema.name-mapping.default"
 
 
+_NO_ID: Final = -1
+"""The parent of columns in one without a field id. No reader reads them."""
+
+_MAX_DEPTH: Final = 100
+
+
 class MappedName(msgspec.Struct, rename={"number": "field-id"}, omit_defaults=True):
     """A column: its field id (None: readers do not read it), the names that files have for it, and the columns in
     it."""
 
     names: list[str]
-    number: int | None = None
+    number: Annotated[int, msgspec.Meta(ge=0)] | None = None
     fields: list[MappedName] | None = None
 
 
@@ -34,6 +40,7 @@ class NameMapping:
         self._columns = [*columns]
         self._by_id: dict[int, MappedName] = {}
         self._parents: dict[int, int | None] = {}
+        self._by_name: dict[tuple[int | None, str], MappedName] = {}
         self._index(self._columns, None)
 
     @classmethod
@@ -54,7 +61,7 @@ class NameMapping:
 
     def find(self, parent: int | None, name: str) -> MappedName | None:
         """The column with this name in the column `parent`."""
-        return next((each for each in self._level(parent) if name in each.names), None)
+        return self._by_name.get((parent, name))
 
     def names(self, number: int) -> Sequence[str]:
         """The names of a column; none if it is not known."""
@@ -68,6 +75,7 @@ class NameMapping:
         if known is not None:
             if self._parents[number] == parent:
                 known.names.append(name)
+                self._by_name[parent, name] = known
             return
         added = MappedName([name], number)
         if parent is None:
@@ -77,13 +85,11 @@ class NameMapping:
         else:
             return
         self._by_id[number], self._parents[number] = added, parent
+        self._by_name[parent, name] = added
 
-    def _level(self, parent: int | None) -> Sequence[MappedName]:
-        if parent is None:
-            return self._columns
-        return (self._by_id[parent].fields if parent in self._by_id else None) or ()
-
-    def _index(self, columns: Sequence[MappedName], parent: int | None) -> None:
+    def _index(self, columns: Sequence[MappedName], parent: int | None, depth: int = 0) -> None:
+        if depth > _MAX_DEPTH:
+            raise _unreadable(f"it has more than {_MAX_DEPTH} levels")
         for name, count in Counter(name for each in columns for name in each.names).items():
             if count > 1:
                 raise _unreadable(f"it has the name {name} twice")
@@ -92,7 +98,8 @@ class NameMapping:
                 if each.number in self._by_id:
                     raise _unreadable(f"it has the field id {each.number} twice")
                 self._by_id[each.number], self._parents[each.number] = each, parent
-            self._index(each.fields or (), each.number)
+            self._by_name |= {(parent, name): each for name in each.names}
+            self._index(each.fields or (), _NO_ID if each.number is None else each.number, depth + 1)
 
 
 def _unreadable(reason: str) -> TableIncompatible:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from pyiceberg.schema import Schema
@@ -39,6 +40,20 @@ class _Place:
     path: str
     shown: str
     columns: Collection[NestedField]
+
+    @cached_property
+    def ids(self) -> Mapping[str, int]:
+        """The ids of the columns by name."""
+        return {each.name: each.field_id for each in self.columns}
+
+    @cached_property
+    def alike(self) -> Mapping[str, Sequence[str]]:
+        """The names of the columns by what Avro makes of them, if that is another name."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for each in self.columns:
+            if (name := avro_name(each.name)) != each.name:
+                found[name].append(each.name)
+        return found
 
 
 class TableNames:
@@ -115,6 +130,12 @@ class TableNames:
         path = path_of(place.path, field.name)
         number = self._number(field, place, path, f"column {shown} of {where}")
         self._mapping.add(place.number, field.name, number)
+        mapped = self._mapping.find(place.number, field.name)
+        if mapped is None or mapped.number != number:
+            raise TableIncompatible(
+                f"column {shown} of {where}: the table has it with the field id {number}, and its property {PROPERTY} "
+                "has this id elsewhere, so no reader would find the values: correct the property"
+            )
         inner = _Place(number, path, shown, _columns_in(table, number))
         return field.model_copy(
             update={"field_id": number, "field_type": self._type(field.field_type, inner, table, where)}
@@ -157,8 +178,8 @@ class TableNames:
 
     def _known(self, field: NestedField, place: _Place, what: str) -> int | None:
         """The id of the column with the name of the field, now or before."""
-        now = {each.field_id for each in place.columns if each.name == field.name}
-        found = now | self._former[place.number, field.name]
+        now = {place.ids[field.name]} if field.name in place.ids else set[int]()
+        found = now | self._former.get((place.number, field.name), set())
         if len(found) > 1:
             raise TableIncompatible(
                 f"{what}: the table had its name for several columns, with the field ids "
@@ -169,7 +190,7 @@ class TableNames:
                 f"{what}: the table has a column of this name from the paths of objects. Use another name in "
                 "spec.tables, or partitioning None"
             )
-        alike = [each.name for each in place.columns if each.name != field.name and avro_name(each.name) == field.name]
+        alike = place.alike.get(field.name, ())
         if alike and not found:
             raise TableIncompatible(
                 f"{what}: the table has the column {alike[0]}, whose name is {field.name} in Avro. If it is the same "
@@ -197,9 +218,10 @@ class TableNames:
 
 def _columns_in(table: Schema, number: int) -> Collection[NestedField]:
     """The columns in a column of the table."""
-    if number not in table.field_ids:
+    try:
+        return _inner(table.find_type(number))
+    except ValueError:  # a new one
         return ()
-    return _inner(table.find_type(number))
 
 
 def _inner(kind: IcebergType) -> Collection[NestedField]:

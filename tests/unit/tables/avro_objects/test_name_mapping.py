@@ -44,6 +44,8 @@ def test_names_are_added_and_none_is_taken_from_another_column() -> None:
         ('{"names": []}', "Expected `array`"),
         ('[{"names":["a"],"field-id":1},{"names":["b","a"],"field-id":2}]', "it has the name a twice"),
         ('[{"names":["a"],"field-id":1,"fields":[{"names":["b"],"field-id":1}]}]', "it has the field id 1 twice"),
+        ('[{"names":["a"],"field-id":-1}]', "Expected `int` >= 0"),
+        ('[{"names":[],"fields":' * 102 + "[]" + "}]" * 102, "it has more than 100 levels"),
         ('[{"names":[],"fields":' * 100_000, "recursion"),
     ],
 )

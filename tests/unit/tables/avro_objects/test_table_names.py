@@ -104,6 +104,22 @@ def test_a_dropped_column_stays_dropped(mapped: str | None) -> None:
     assert mapping(found)[1] == ["a"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"field-id":1,"names":["x"],"fields":[{"field-id":2,"names":["b"]}]}]',
+        '[{"names":["x"],"fields":[{"field-id":2,"names":["b"]}]}]',
+    ],
+    ids=["in another column", "in a column without an id"],
+)
+def test_a_mapping_with_the_id_of_a_column_elsewhere_is_rejected(text: str) -> None:
+    """Readers would make null of the values, since the mapping cannot have the id twice."""
+    with pytest.raises(
+        TableIncompatible, match=r"column b of .* field id 2, and its property .* has this id elsewhere"
+    ):
+        columns(metadata(fields(a=1, b=2), mapping=text), avro("a", "b"))
+
+
 def test_the_mapping_decides_about_a_name_that_another_program_has_given_to_another_column() -> None:
     table = metadata(fields(a=1), fields(a=9), mapping='[{"field-id":1,"names":["b"]},{"field-id":9,"names":["a"]}]')
     found = columns(table, avro("a"))
