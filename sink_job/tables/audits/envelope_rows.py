@@ -5,7 +5,7 @@ Columns are found by their field ids, since a table may have renamed them. Only 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -74,13 +74,19 @@ class EnvelopeRows:
             yield self._rows(*(batch.column(name) for name in names))
 
     def _names(self, schema: pa.Schema) -> list[str] | None:
-        """The names of the columns in the file; None if it lacks one."""
+        """The names of the columns in the file; None if it lacks one.
+
+        Raises ValueError if a field id or a name is there twice: readers differ in which column they read.
+        """
         ids = {(each.metadata or {}).get(FIELD_ID): each.name for each in schema}
         if set(ids) == {None}:  # a file without field ids, which engines read by names
-            return list(COLUMNS) if set(COLUMNS) <= set(schema.names) else None
+            return _unique(schema, COLUMNS) if set(COLUMNS) <= set(schema.names) else None
         found = [ids.get(str(number).encode()) for number in self._ids]
         names = [each for each in found if each is not None]
-        return names if len(names) == len(found) else None
+        given = [(each.metadata or {}).get(FIELD_ID) for each in schema]
+        if repeated := [number for number in self._ids if given.count(str(number).encode()) > 1]:
+            raise ValueError(f"it has several columns with the field id {repeated[0]}")
+        return _unique(schema, names) if len(names) == len(found) else None
 
     def _rows(self, topics: pa.Array, partitions: pa.Array, offsets: pa.Array) -> RowBatch:
         valid = pc.and_(pc.and_(pc.is_valid(topics), pc.is_valid(partitions)), pc.is_valid(offsets))
@@ -92,6 +98,14 @@ class EnvelopeRows:
             foreign=complete - chosen,
             without=len(valid) - complete,
         )
+
+
+def _unique(schema: pa.Schema, names: Collection[str]) -> list[str]:
+    """The names, each of which is that of one column."""
+    for each in names:
+        if schema.names.count(each) > 1:
+            raise ValueError(f"it has several columns with the name {each[:100]}")
+    return list(names)
 
 
 def _longs(values: pa.Array) -> npt.NDArray[np.int64]:

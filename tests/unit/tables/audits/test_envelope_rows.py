@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sink_job.api.errors import TableNotRegistered
@@ -44,6 +45,22 @@ def test_a_file_without_field_ids_is_read_by_names() -> None:
     fields = [pa.field("offset", pa.int64()), pa.field("topic", pa.string()), pa.field("partition", pa.int32())]
     (batch,) = read(parquet(fields, {"offset": [1], "topic": ["log"], "partition": [2]}))
     assert (batch.partitions.tolist(), batch.offsets.tolist()) == ([2], [1])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ([("a", 5), ("b", 6), ("c", 7), ("d", 7)], "several columns with the field id 7"),
+        ([("a", 5), ("b", 6), ("b", 7)], "several columns with the name b"),
+    ],
+)
+def test_a_file_with_a_column_twice_is_an_error(fields: list[tuple[str, int]], message: str) -> None:
+    """Readers differ in which one they read."""
+    schema = pa.schema([column(number, name, pa.int64()) for name, number in fields])
+    stream = pa.BufferOutputStream()
+    pq.write_table(pa.table([[1]] * len(fields), schema=schema), stream)
+    with pytest.raises(TableNotRegistered, match=message):
+        read(stream.getvalue().to_pybytes())
 
 
 @pytest.mark.parametrize(
