@@ -198,9 +198,11 @@ def _other_service(label: str, error: Exception) -> SinkError:
 
 def _opened(spec: CatalogSpec, properties: Mapping[str, str], access: CatalogAccess, label: str) -> IcebergCatalog:
     if spec.type is CatalogType.SQL:
-        folder = Path(properties["uri"].removeprefix("sqlite:///")).parent
-        if not folder.is_dir():
-            raise ConfigurationError(f"the folder {folder} does not exist: create it, or fix {SECTION}.uri")
+        file = Path(properties["uri"].removeprefix("sqlite:///"))
+        if not file.parent.is_dir():
+            raise ConfigurationError(f"the folder {file.parent} does not exist: create it, or fix {SECTION}.uri")
+        if access.creates_nothing and not file.exists():
+            properties = {**properties, "uri": "sqlite:///:memory:"}
         return IcebergCatalog(_with_own_files(_sql_catalog(properties), properties), label)
     if spec.type is CatalogType.GLUE:
         from sink_job.tables.catalog import glue  # only here: it loads boto3

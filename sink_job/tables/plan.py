@@ -133,9 +133,9 @@ def start_after(
             return ledger.copied_from
         if memory is not None and Acceptance.REPLACED not in accepted:
             raise TableReplaced(
-                f"the table does not exist any more. The last registration added {_up_to(memory)} to the table with "
-                f"the UUID {memory.uuid}. Restore it; or --accept {Acceptance.REPLACED} --from-beginning creates a new "
-                "one"
+                "the table does not exist any more, or uri or warehouse of spec.tables[].catalog are those of another "
+                f"catalog. The last registration added {_up_to(memory)} to the table with the UUID {memory.uuid}. "
+                f"Restore it, or fix the catalog; or --accept {Acceptance.REPLACED} --from-beginning creates a new one"
             )
         return _beginning(ledger, request)
     if memory is not None and memory.uuid != str(table.table_uuid):

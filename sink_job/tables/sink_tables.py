@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sink_job.api.enums import OnMissing, OnTableChange
 from sink_job.api.errors import InvalidSpec
@@ -25,7 +25,7 @@ from sink_job.tables.successors.continuation import Successors
 @dataclass(frozen=True)
 class SinkTables:
     """A sink with tables. `view` and `objects` (by topic) are those of the ledger when it was opened, `secrets` are
-    those of the catalogs."""
+    those of the catalogs. `creates_nothing`: its catalogs are read alone."""
 
     sink: Sink
     settings: S3Settings
@@ -33,6 +33,7 @@ class SinkTables:
     view: LedgerView
     objects: Mapping[str, TopicObjects]
     secrets: CatalogSecrets = field(default_factory=CatalogSecrets)
+    creates_nothing: bool = False
 
     @property
     def root(self) -> str:
@@ -98,6 +99,7 @@ class SinkTables:
     def catalog(self, spec: TableSpec) -> AnyCatalog:
         """Opens the catalog of these tables. Raises ConfigurationError and TransientError."""
         access = CatalogAccess.of(spec.catalog, self.secrets, self.settings)
+        access = replace(access, creates_nothing=self.creates_nothing)
         return open_any(spec.catalog, self.settings, access)
 
 
@@ -106,14 +108,17 @@ def may_continue(spec: TableSpec) -> bool:
     return OnTableChange.NEW_TABLE in (spec.on_reset, spec.on_incompatible)
 
 
-def open_tables(sink: Sink, secrets: CatalogSecrets, *, reads_only: bool = False) -> SinkTables:
-    """Connects to the bucket and reads the ledger. Raises ConfigurationError and the errors of the store."""
+def open_tables(
+    sink: Sink, secrets: CatalogSecrets, *, reads_only: bool = False, creates_nothing: bool = False
+) -> SinkTables:
+    """Connects to the bucket and reads the ledger. `creates_nothing`: nothing is written to a catalog. Raises
+    ConfigurationError and the errors of the store."""
     from sink_job.s3 import connect  # here, as in other commands: tests replace it
 
     settings = S3Settings.of(sink.spec, secrets.directories, reads_only=reads_only)
     s3 = connect(settings)
     s3.check_access()
-    return read_tables(sink, settings, s3, secrets)
+    return replace(read_tables(sink, settings, s3, secrets), creates_nothing=reads_only or creates_nothing)
 
 
 def read_tables(

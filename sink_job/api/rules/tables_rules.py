@@ -59,6 +59,7 @@ def check_tables(spec: Spec) -> Iterator[FieldError]:
         elif table.on_missing is OnMissing.SKIP:
             yield from _skipping(table, (*_TABLES, at))
         yield from _catalog(table.catalog, (*_TABLES, at, "catalog"))
+        yield from _among_objects(spec, table.catalog, (*_TABLES, at, "catalog", "warehouse"))
 
 
 def _readers(spec: Spec) -> Iterator[FieldError]:
@@ -146,6 +147,14 @@ def _warehouse(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:
             yield FieldError((*here, "warehouse"), f"is missing: the type {spec.type} needs it", ((*here, "type"),))
     elif not spec.warehouse.startswith(("s3://", "s3a://") if spec.type is CatalogType.HIVE else "s3://"):
         yield FieldError((*here, "warehouse"), "is not in a bucket: use s3://bucket/folder", ((*here, "type"),))
+
+
+def _among_objects(spec: Spec, catalog: CatalogSpec, here: Path) -> Iterator[FieldError]:
+    """The removal of orphan files of a table among the objects would delete objects and the ledger."""
+    bucket, _, folder = (catalog.warehouse or "").partition("://")[2].partition("/")
+    if bucket == spec.s3.bucket and f"{folder.strip('/')}/".startswith(f"{spec.s3.topics_dir}/".lstrip("/")):
+        message = "is inside of spec.s3.topicsDir: use another folder or bucket for tables"
+        yield FieldError(here, message, (("spec", "s3", "topicsDir"),))
 
 
 def _of_other_types(spec: CatalogSpec, here: Path) -> Iterator[FieldError]:

@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         for outcome, error in results:
             if error is None:
-                print(output.as_text(outcome, dry_run=args.dry_run))
+                print(output.as_text(outcome, dry_run=args.dry_run, accepts=bool(args.accept)))
     codes = [0]
     for outcome, error in results:
         if error is not None:
@@ -113,7 +113,7 @@ def _registered(
     from sink_job.tables.registrations.topic_table import RegistrationOutcome
     from sink_job.tables.sink_tables import open_tables
 
-    opened = open_tables(sink, CatalogSecrets(secrets, SECRETS.hide))
+    opened = open_tables(sink, CatalogSecrets(secrets, SECRETS.hide), creates_nothing=args.dry_run)
     for catalog, name, topic in opened.tables(args.tables):
         try:
             target = opened.target(name, topic, time.sleep)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sink_job.api.errors import SinkError
 from sink_job.cli.common import failure_message, reason_of
+
+_MAX_NAMES: Final = 10
 
 if TYPE_CHECKING:
     from sink_job.tables.registrations.topic_table import RegistrationOutcome
@@ -18,11 +20,13 @@ def as_json(sink_id: str, results: Iterable[tuple[RegistrationOutcome, SinkError
     return json.dumps({"sinkId": sink_id, "tables": [_document(*each) for each in results]}, indent=2)
 
 
-def as_text(outcome: RegistrationOutcome, *, dry_run: bool) -> str:
-    """A line for people."""
+def as_text(outcome: RegistrationOutcome, *, dry_run: bool, accepts: bool = False) -> str:
+    """A line for people. `accepts`: the command has accepted a change of a table."""
     if not outcome.objects and not outcome.commits:
-        at = "it does not exist" if outcome.position is None else f"it has all objects up to {outcome.position}"
-        return f"{outcome.table}: nothing to add; {at}{_skipped(outcome)}"
+        at = "it has no position yet" if outcome.position is None else f"its position is {outcome.position}"
+        later = "; --accept takes effect with new objects: repeat the command then"
+        repeats = accepts and outcome.position is None
+        return f"{outcome.table}: nothing to add; {at}{_skipped(outcome)}{later if repeats else ''}"
     does = "would add" if dry_run else "added"
     new = " (new table)" if outcome.created else ""
     partitions = f"{outcome.partitions:,} partitions of " if outcome.partitions else ""
@@ -32,10 +36,19 @@ def as_text(outcome: RegistrationOutcome, *, dry_run: bool) -> str:
     )
     if dry_run:
         last = "" if outcome.continued is None else f", the last one, and continue in {outcome.continued.table}"
-        return f"{text} in the first commit{last}{_skipped(outcome)}{_without_partition(outcome)}"
-    unit = "requests" if outcome.partitions else "commits"
-    commits = f"in {outcome.commits:,} {unit}; it has all objects up to {outcome.position}"
-    return f"{text} {commits}{_skipped(outcome)}{_without_partition(outcome)}"
+        notes = f"{_columns(outcome)}{_skipped(outcome)}{_without_partition(outcome)}"
+        return f"{text} in the first commit{last}{notes}"
+    unit = "request" if outcome.partitions else "commit"
+    commits = f"in {outcome.commits:,} {unit}{'' if outcome.commits == 1 else 's'}; its position is {outcome.position}"
+    return f"{text} {commits}{_columns(outcome)}{_skipped(outcome)}{_without_partition(outcome)}"
+
+
+def _columns(outcome: RegistrationOutcome) -> str:
+    """The columns that a table gets which existed before."""
+    if outcome.created or not outcome.columns:
+        return ""
+    more = f" and {len(outcome.columns) - _MAX_NAMES} others" if len(outcome.columns) > _MAX_NAMES else ""
+    return f"; new columns: {', '.join(outcome.columns[:_MAX_NAMES])}{more}"
 
 
 def _skipped(outcome: RegistrationOutcome) -> str:

@@ -37,7 +37,8 @@ class CatalogSecrets:
 class CatalogAccess:
     """`credentials_dir`: directory of the mounted Secret; None: no login. `ca_file`: certificate authorities; None: the
     default ones. `role`: of AWS. `proxy`: None: that of the environment. `hide`: see `CatalogSecrets`.
-    `timeout_s`: maximum time without a response on a connection. `insecure`: requests without TLS are allowed."""
+    `timeout_s`: maximum time without a response on a connection. `insecure`: requests without TLS are allowed.
+    `creates_nothing`: a database that does not exist is not created."""
 
     credentials_dir: Path | None = None
     ca_file: Path | None = None
@@ -46,6 +47,7 @@ class CatalogAccess:
     hide: Callable[[Iterable[str]], None] = _hide_nothing
     timeout_s: float = 60.0
     insecure: bool = False
+    creates_nothing: bool = False
 
     @classmethod
     def of(cls, spec: CatalogSpec, secrets: CatalogSecrets, s3: S3Settings) -> CatalogAccess:

@@ -143,6 +143,10 @@ def test_other_names_of_branches_are_rejected(branch: str) -> None:
         ({**WITHOUT, **tables(REST, name="lake.a")}, "[0].name: lake.a has no {topic}: each topic of the sink needs a"),
         (tables({"type": "Sql", "uri": SQL["uri"]}), "[0].catalog.warehouse: is missing: the type Sql needs it"),
         (tables({**SQL, "warehouse": "/data"}), "[0].catalog.warehouse: is not in a bucket: use s3://bucket/folder"),
+        (
+            tables({**SQL, "warehouse": "s3://archive/topics/lake/"}),
+            "[0].catalog.warehouse: is inside of spec.s3.topicsDir",
+        ),
         (tables({**SQL, "credentials": {"secret": "a"}}), "[0].catalog.credentials: has no effect with the type Sql"),
         (tables({**SQL, "caSecret": {"secret": "a", "key": "b"}}), "[0].catalog.caSecret: has no effect with the type"),
         (tables({**REST, "region": "eu-central-1"}), "[0].catalog.region: has no effect with the type Rest, only with"),

@@ -19,7 +19,7 @@ def test_each_command_adds_what_is_new(sink: RegisteredSink, capsys: pytest.Capt
     assert sink.register("--from-beginning") == 0
     assert "lake.log (new table): added 3 objects of topic log with 25 records" in capsys.readouterr().out
     assert sink.register() == 0
-    assert "lake.log: nothing to add; it has all objects up to record" in capsys.readouterr().out
+    assert "lake.log: nothing to add; its position is record" in capsys.readouterr().out
     sink.write(45)
     assert sink.register("-o", "json") == 0
     (table,) = json.loads(capsys.readouterr().out)["tables"]
@@ -33,6 +33,7 @@ def test_a_dry_run_writes_nothing(sink: RegisteredSink, capsys: pytest.CaptureFi
     assert sink.register("--from-beginning", "--dry-run") == 0
     assert "would add 3 objects" in capsys.readouterr().out
     assert not sink.lake.objects
+    assert not [*sink.folder.glob("*.db")]
 
 
 def test_avro_objects_are_added_and_verified(sink: RegisteredSink, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,8 +18,8 @@ ADDED = RegistrationOutcome(
 
 def test_a_line_says_what_was_added_and_up_to_where() -> None:
     assert as_text(ADDED, dry_run=False) == (
-        "lake.a (new table): added 3 objects of topic a with 1,234 records and 56,789 bytes in 2 commits; it has all "
-        "objects up to record 7 of generation 1"
+        "lake.a (new table): added 3 objects of topic a with 1,234 records and 56,789 bytes in 2 commits; its "
+        "position is record 7 of generation 1"
     )
 
 
@@ -35,8 +35,19 @@ def test_a_dry_run_says_that_a_table_would_be_continued_in_a_new_one() -> None:
     assert json.loads(as_json("s", [(left, None)]))["tables"][0]["continuedIn"] == "lake.a_2"
 
 
-def test_a_table_that_does_not_exist_is_named() -> None:
-    assert as_text(RegistrationOutcome("lake.a", "a"), dry_run=False) == "lake.a: nothing to add; it does not exist"
+def test_one_commit_and_the_new_columns_of_a_table_that_existed_are_said() -> None:
+    text = as_text(replace(ADDED, created=False, commits=1), dry_run=False)
+    assert text.endswith("in 1 commit; its position is record 7 of generation 1; new columns: x")
+    many = replace(ADDED, created=False, columns=tuple("abcdefghijkl"))
+    assert as_text(many, dry_run=True).endswith("; new columns: a, b, c, d, e, f, g, h, i, j and 2 others")
+
+
+def test_a_table_without_a_position_has_nothing_to_add() -> None:
+    none = RegistrationOutcome("lake.a", "a")
+    assert as_text(none, dry_run=False) == "lake.a: nothing to add; it has no position yet"
+    assert as_text(none, dry_run=False, accepts=True).endswith(
+        "--accept takes effect with new objects: repeat the command then"
+    )
 
 
 def test_json_has_the_error_of_a_table_with_its_reason() -> None:
