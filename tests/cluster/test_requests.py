@@ -176,6 +176,7 @@ def test_a_table_that_was_replaced_is_a_condition_and_in_the_status_while_it_is(
             "position": {"generation": 1, "record": 40},
             "lagObjects": 3,
             "lagSeconds": 61,
+            "skippedObjects": 0,
             "lastCommitTime": "2001-09-09T01:46:40Z",
             "error": {"reason": "TableReplaced", "message": "another UUID"},
         }
