@@ -253,9 +253,7 @@ class Events:
         if oracle.is_copied(tp, offset):
             return True
         start = oracle.current.starts.get(tp)
-        if start is None or self._simulation.kafka.logs[tp].values[offset] in oracle.sources:
-            return False
-        if oracle.dead_letters.has(tp, offset):
+        if start is None or offset in oracle.accepted[tp]:
             return False
         later = (
             o for o in oracle.current.seen[tp] if o > offset
