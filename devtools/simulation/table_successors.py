@@ -6,7 +6,6 @@ kills, lost and late replies, registrations with another manifest, and other pro
 
 from __future__ import annotations
 
-import argparse
 import logging
 import random
 from collections import Counter
@@ -21,9 +20,9 @@ from devtools.simulation.executors import without_threads
 from devtools.simulation.oracle import Violation
 from devtools.simulation.scheduler import Actor
 from devtools.simulation.table_catalog import NAME
-from devtools.simulation.table_world import MAX_OBJECTS, ROOT, SINK_ID, TableWorld
+from devtools.simulation.table_world import MAX_OBJECTS, ROOT, SINK_ID, TableWorld, closed_object, run_command
 from sink_job.api.errors import TableIncompatible, TableNotRegistered, TableReplaced, TransientError
-from sink_job.ledger.state import ClosedObject, OffsetChecksum
+from sink_job.ledger.state import ClosedObject
 from sink_job.s3 import S3Client
 from sink_job.tables.files import ObjectFooter
 from sink_job.tables.housekeeping import Housekeeping
@@ -175,7 +174,9 @@ class ChainWorld(TableWorld):
         for _ in range(self.rng.randint(1, 3)):
             if self.rng.random() < self._turns:
                 self.present = self.rng.choice(list(TYPES))
-            self.objects.append(_closed(len(self.objects), self.number, self.present))
+            number = len(self.objects)
+            key = f"topics/log/{number:04}-{self.present}.parquet"
+            self.objects.append(closed_object(key, number, self.number))
         self.trace(f"record {self.number} acknowledges objects up to {len(self.objects)} ({self.present})")
 
     def _others(self) -> None:
@@ -307,25 +308,6 @@ class ChainWorld(TableWorld):
             raise Violation("foreign", f"{name} belongs to others, and has objects")
 
 
-def _closed(number: int, acknowledged: int, kind: str) -> ClosedObject:
-    return ClosedObject(
-        key=f"topics/log/{number:04}-{kind}.parquet",
-        topic="log",
-        partition=0,
-        path="partition=0",
-        first=number,
-        last=number,
-        bytes=1,
-        crc=0,
-        upload="",
-        parts=(),
-        sources=(),
-        offsets=OffsetChecksum(1, 0),
-        settings=1,
-        acknowledged=acknowledged,
-    )
-
-
 def run_case(seed: int, log: Callable[[str], None] | None = None) -> Violation | None:
     """What a run has violated."""
     with without_threads(random.Random(f"{seed}/threads")), patch.object(preparation, "MetadataReader", _Footers):
@@ -336,22 +318,5 @@ def run_case(seed: int, log: Callable[[str], None] | None = None) -> Violation |
     return None
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=1_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--verbose", action="store_true", help="print the events of the first case alone")
-    args = parser.parse_args()
-    logging.getLogger("sink_job.tables").setLevel(logging.CRITICAL)
-    if args.verbose:
-        print(run_case(args.seed, print))
-        return
-    for seed in range(args.seed, args.seed + args.cases):
-        violation = run_case(seed)
-        if violation is not None:
-            raise SystemExit(f"seed {seed}: {violation}")
-    print(f"{args.cases:,} cases, no violation")
-
-
 if __name__ == "__main__":
-    main()
+    run_command(run_case, __doc__, level=logging.CRITICAL)

@@ -271,7 +271,8 @@ class TableWorld:
             return
         self.number += self.rng.randint(1, 3)
         for _ in range(self.rng.randint(1, 2)):
-            self.objects.append(_closed(len(self.objects), self.number))
+            number = len(self.objects)
+            self.objects.append(closed_object(f"topics/log/{number}.parquet", number, self.number))
         self.trace(f"record {self.number} acknowledges objects up to {len(self.objects)}")
 
     def _others(self) -> None:
@@ -423,9 +424,10 @@ class TableWorld:
                     raise Violation("columns", f"the column {name} of {o.key} has the field id {number}")
 
 
-def _closed(number: int, acknowledged: int) -> ClosedObject:
+def closed_object(key: str, number: int, acknowledged: int) -> ClosedObject:
+    """An object with the record `number`, which a record of the ledger has acknowledged."""
     return ClosedObject(
-        key=f"topics/log/{number}.parquet",
+        key=key,
         topic="log",
         partition=0,
         path="partition=0",
@@ -454,22 +456,23 @@ def run_case(seed: int, log: Callable[[str], None] | None = None) -> Violation |
     return None
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def run_command(run: Callable[..., Violation | None], doc: str | None, *, level: int) -> None:
+    """The command line of a simulation, whose description is `doc`. `level`: what registrations log."""
+    parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("--cases", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--verbose", action="store_true", help="print the events of the first case alone")
     args = parser.parse_args()
-    logging.getLogger("sink_job.tables").setLevel(logging.ERROR)
+    logging.getLogger("sink_job.tables").setLevel(level)
     if args.verbose:
-        print(run_case(args.seed, print))
+        print(run(args.seed, print))
         return
     for seed in range(args.seed, args.seed + args.cases):
-        violation = run_case(seed)
+        violation = run(seed)
         if violation is not None:
             raise SystemExit(f"seed {seed}: {violation}")
     print(f"{args.cases:,} cases, no violation")
 
 
 if __name__ == "__main__":
-    main()
+    run_command(run_case, __doc__, level=logging.ERROR)

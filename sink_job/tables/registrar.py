@@ -73,14 +73,12 @@ class _Schedule:
     def is_due(self, published: Mapping[str, int], now: int) -> bool:
         return now >= self.next_ms and published != self.counted
 
-    def failing(self) -> list[TableLag]:
-        """The tables whose last registration has ended with an error."""
-        lags = [*self.lags.values(), *([] if self.failure is None else [self.failure])]
-        return [each for each in lags if each.reason is not None]
+    def all_lags(self) -> list[TableLag]:
+        """Those of the tables, and that of an error before their names are known."""
+        return [*self.lags.values(), *([] if self.failure is None else [self.failure])]
 
     def reports(self, published: Mapping[str, int], now: int) -> list[TableReport]:
-        found = [*self.lags.values(), *([] if self.failure is None else [self.failure])]
-        return [each.report(published.get(each.topic, 0), now) for each in found]
+        return [each.report(published.get(each.topic, 0), now) for each in self.all_lags()]
 
 
 def _from(first: str, names: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -156,7 +154,7 @@ class Registrar:
         for each in self._schedules:
             each.next_ms = 0
         self._poll_safely()
-        failure = _failure([lag for each in self._schedules for lag in each.failing()])
+        failure = _failure([lag for each in self._schedules for lag in each.all_lags() if lag.reason is not None])
         if failure is not None and fails:
             raise failure
 
