@@ -21,3 +21,14 @@ def table_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TableSink:
 def registered_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RegisteredSink:
     """A sink with the tables of its manifest."""
     return RegisteredSink(MemorySinkFixture(tmp_path, monkeypatch), tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def twice_registered(table_sink: TableSink) -> TableSink:
+    """A table with two commits, and objects that are not in it."""
+    table_sink.write(20)
+    table_sink.register()
+    table_sink.write(40)
+    table_sink.register()
+    table_sink.write(60)
+    return table_sink
